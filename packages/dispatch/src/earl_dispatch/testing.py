@@ -1,0 +1,197 @@
+"""For tests: real ranks on one machine, and columns of arbitrary bits."""
+
+import importlib.util
+import inspect
+import multiprocessing
+import pickle
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from earl_dispatch.columns import Columns
+
+_DTYPES = (
+    torch.bool,
+    torch.uint8,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """A function by the file it stands in: modules of tests are not importable by name."""
+
+    module: str
+    file: str
+    function: str
+    pickled_args: bytes
+
+    def call(self) -> object:
+        if self.module not in sys.modules:
+            spec = importlib.util.spec_from_file_location(self.module, self.file)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[self.module] = module
+            spec.loader.exec_module(module)
+        function: Callable[..., object] = vars(sys.modules[self.module])[self.function]
+        return function(*pickle.loads(self.pickled_args))
+
+
+def run_ranks(
+    num_ranks: int, fn: Callable[..., object], *args: object, timeout_s: float = 60.0
+) -> list[Any]:
+    """Call `fn(*args)` in each of `num_ranks` new processes that form the default gloo group.
+
+    The function asks `torch.distributed` for its rank. Each process uses one thread. All of them
+    are ended when the last result is in or the first rank has failed.
+
+    Args:
+        num_ranks: Number of processes.
+        fn: Function at the top level of its module; may return anything that can be pickled.
+        args: Arguments, the same on all ranks.
+        timeout_s: Longest time to wait for all results, the start of the processes included.
+
+    Returns:
+        The result of each rank.
+
+    Raises:
+        RuntimeError: If a rank fails, with its traceback.
+        TimeoutError: Naming the ranks that have no result in time.
+    """
+    job = _Job(
+        module=fn.__module__,
+        file=inspect.getfile(fn),
+        function=fn.__qualname__,
+        pickled_args=pickle.dumps(args),
+    )
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _started(num_ranks, job, Path(folder) / "rendezvous", timeout_s) as connections,
+    ):
+        return _collect(connections, timeout_s)
+
+
+def random_columns(lengths: Sequence[int], generator: torch.Generator) -> Columns:
+    """Return a per-token and a per-row column of many dtypes, with random bits (NaNs included)."""
+    num_tokens = sum(lengths)
+    return Columns(
+        lengths=torch.tensor(lengths, dtype=torch.int64),
+        per_token={f"token_{d}": _random_bits(num_tokens, d, generator) for d in _DTYPES},
+        per_row={f"row_{d}": _random_bits(len(lengths), d, generator) for d in _DTYPES},
+    )
+
+
+def assert_same_bits(actual: Columns, expected: Columns) -> None:
+    """Assert that two columns are equal bit for bit, so that a NaN equals only itself."""
+    assert actual.schema() == expected.schema()
+    assert actual.lengths.tolist() == expected.lengths.tolist()
+    for name, column in {**expected.per_token, **expected.per_row}.items():
+        found = {**actual.per_token, **actual.per_row}[name]
+        assert found.view(torch.uint8).equal(column.view(torch.uint8)), name
+
+
+def _random_bits(size: int, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    if dtype == torch.bool:
+        return torch.randint(2, (size,), generator=generator).bool()
+    num_bytes = size * dtype.itemsize
+    return torch.randint(256, (num_bytes,), generator=generator).to(torch.uint8).view(dtype)
+
+
+@contextmanager
+def _started(
+    num_ranks: int, job: _Job, rendezvous: Path, timeout_s: float
+) -> Generator[list[Connection], None, None]:
+    # One server imports torch once and forks the ranks, none of which inherits a thread.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    processes: list[BaseProcess] = []
+    connections: list[Connection] = []
+    try:
+        for rank in range(num_ranks):
+            here, there = context.Pipe()
+            connections.append(here)
+            process = context.Process(
+                target=_run_rank, args=(rank, num_ranks, job, rendezvous, timeout_s, there)
+            )
+            process.start()
+            processes.append(process)
+            there.close()
+        yield connections
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.join()
+            process.close()
+        for connection in connections:
+            connection.close()
+
+
+def _collect(connections: Sequence[Connection], timeout_s: float) -> list[Any]:
+    deadline_s = time.monotonic() + timeout_s
+    results: dict[int, object] = {}
+    while len(results) < len(connections):
+        missing = {c: r for r, c in enumerate(connections) if r not in results}
+        ready = wait(list(missing), timeout=max(0.0, deadline_s - time.monotonic()))
+        if not ready:
+            raise TimeoutError(f"no result in {timeout_s} s from rank {sorted(missing.values())}")
+        for connection in ready:
+            assert isinstance(connection, Connection)
+            rank = missing[connection]
+            results[rank] = _receive(rank, connection)
+    return [results[rank] for rank in range(len(connections))]
+
+
+def _receive(rank: int, connection: Connection) -> object:
+    try:
+        failure, result = pickle.loads(connection.recv_bytes())
+    except EOFError:
+        raise RuntimeError(f"rank {rank} died without a result") from None
+    if failure:
+        raise RuntimeError(f"rank {rank} failed:\n{failure}")
+    return result
+
+
+def _run_rank(
+    rank: int,
+    num_ranks: int,
+    job: _Job,
+    rendezvous: Path,
+    timeout_s: float,
+    connection: Connection,
+) -> None:
+    """Run in the new process; it sends (traceback, result) and waits to be ended."""
+    try:
+        torch.set_num_threads(1)
+        dist.init_process_group(
+            "gloo",
+            init_method=rendezvous.as_uri(),
+            rank=rank,
+            world_size=num_ranks,
+            timeout=timedelta(seconds=timeout_s),
+        )
+        outcome = pickle.dumps(("", job.call()))
+    except BaseException:  # noqa: BLE001 - the edge of the process: what is not sent is lost
+        outcome = pickle.dumps((traceback.format_exc(), None))
+    connection.send_bytes(outcome)
+    # Leaving now would close sockets that slower ranks still read from.
+    connection.poll(None)

@@ -1,0 +1,121 @@
+"""Game ids: the built-in table, installed packages and run-time registrations."""
+
+import pkgutil
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from importlib.metadata import entry_points
+from typing import cast, final
+
+from earl_envs.game import Game
+from earl_envs.suggest import suggest
+
+ENTRY_POINT_GROUP = "earl_envs.games"
+
+GAMES: Mapping[str, str] = {
+    "earl/ConnectFour-v0": "earl_envs.games.connect_four:ConnectFour",
+    "earl/TicTacToe-v0": "earl_envs.games.tic_tac_toe:TicTacToe",
+}
+"""Built-in games: id -> `module:Class`, imported when first made."""
+
+_ID_PATTERN = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+-v[0-9]+")
+_ENTRY_PATTERN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+Entry = str | type[Game]
+
+
+@final
+class GameRegistry:
+    """All games this process can name.
+
+    Installed packages are scanned once, at the first question; a package that clashes with another
+    makes only the disputed id unusable.
+    """
+
+    def __init__(self) -> None:
+        self._registered: dict[str, Entry] = {}
+
+    def register(self, game_id: str, entry: Entry) -> None:
+        """Add a game; see `register_game`."""
+        if not _ID_PATTERN.fullmatch(game_id):
+            raise ValueError(f"a game id looks like 'me/MyGame-v0', got {game_id!r}")
+        if isinstance(entry, str) and not _ENTRY_PATTERN.fullmatch(entry):
+            raise ValueError(f"the entry of {game_id!r} looks like 'module:Class', got {entry!r}")
+        taken = self._entries(game_id)
+        if taken:
+            raise ValueError(f"game id {game_id!r} is already taken by {_name(taken[0])!r}")
+        self._registered[game_id] = entry
+
+    def ids(self) -> list[str]:
+        """Return every id, sorted."""
+        return sorted({*GAMES, *self._registered, *self._installed})
+
+    def make(self, game_id: str) -> Game:
+        """Load a game; see `make_game`."""
+        entries = self._entries(game_id)
+        if not entries:
+            raise ValueError(suggest(game_id, self.ids(), what="game"))
+        if len(entries) > 1:
+            names = ", ".join(map(_name, entries))
+            raise ValueError(f"game id {game_id!r} is claimed more than once: {names}")
+        return _load(game_id, entries[0])()
+
+    @cached_property
+    def _installed(self) -> dict[str, list[str]]:
+        installed: dict[str, list[str]] = {}
+        for point in entry_points(group=ENTRY_POINT_GROUP):
+            installed.setdefault(point.name, []).append(point.value)
+        return installed
+
+    def _entries(self, game_id: str) -> list[Entry]:
+        tables = (GAMES, self._registered)
+        entries = [table[game_id] for table in tables if game_id in table]
+        return [*entries, *self._installed.get(game_id, [])]
+
+
+def _name(entry: Entry) -> str:
+    return entry if isinstance(entry, str) else f"{entry.__module__}:{entry.__qualname__}"
+
+
+def _load(game_id: str, entry: Entry) -> type[Game]:
+    try:
+        loaded: object = pkgutil.resolve_name(entry) if isinstance(entry, str) else entry
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"game {game_id!r} cannot be loaded from {entry!r}: {error}") from error
+    if isinstance(loaded, type) and issubclass(loaded, Game):
+        return cast("type[Game]", loaded)
+    raise ValueError(f"game {game_id!r} must be a subclass of Game, got {loaded!r}")
+
+
+_REGISTRY = GameRegistry()
+
+
+def register_game(game_id: str, entry: str | type[Game]) -> None:
+    """Make a game known by its id for the rest of this process.
+
+    Worker processes do not see it; a game declared in its package's `pyproject.toml`, under
+    `[project.entry-points."earl_envs.games"]`, is known everywhere that package is installed.
+
+    Args:
+        game_id: `namespace/Name-vN`, not taken by any other game.
+        entry: The class, or `module:Class` to import when the game is first made.
+
+    Raises:
+        ValueError: If the id or the entry is malformed or the id is taken.
+    """
+    _REGISTRY.register(game_id, entry)
+
+
+def make_game(game_id: str) -> Game:
+    """Return the game with this id.
+
+    Raises:
+        ValueError: If the id is unknown (the message names the nearest ones), claimed by two
+            installed packages, or leads to something that is no `Game`.
+    """
+    return _REGISTRY.make(game_id)
+
+
+def game_ids() -> list[str]:
+    """Return the ids of all known games, sorted."""
+    return _REGISTRY.ids()

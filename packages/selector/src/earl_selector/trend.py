@@ -1,0 +1,63 @@
+"""Forecast of a token count from its last few values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import final
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """The last value of a series and its growth."""
+
+    last_tokens: int
+    growth_tokens_per_step: float
+
+    @property
+    def is_growing(self) -> bool:
+        """Tell whether the fitted line rises."""
+        return self.growth_tokens_per_step > 0.0
+
+    @property
+    def next_tokens(self) -> int:
+        """Forecast the next step: the last value plus the growth, never below the last value.
+
+        A falling line is not followed. Forecasting too much costs speed for a few steps;
+        forecasting too little overflows memory.
+        """
+        return self.last_tokens + ceil(max(0.0, self.growth_tokens_per_step))
+
+    def steps_until(self, limit_tokens: int) -> int | None:
+        """Return in how many steps the line reaches a limit.
+
+        Returns:
+            0 where the last value has reached it already, None where it has not and nothing grows.
+        """
+        missing_tokens = limit_tokens - self.last_tokens
+        if missing_tokens <= 0:
+            return 0
+        if not self.is_growing:
+            return None
+        return ceil(missing_tokens / self.growth_tokens_per_step)
+
+
+def fit_trend(steps: Sequence[int], tokens: Sequence[int]) -> Trend:
+    """Fit a line to a series by ordinary least squares and keep its slope.
+
+    slope = (n sum(xy) - sum(x) sum(y)) / (n sum(xx) - sum(x)^2). Source: Draper and Smith, Applied
+    Regression Analysis, chapter 1. The sums are exact integers, so a constant series has slope 0
+    and a rising one a positive slope, however large the values. One point has slope 0.
+
+    Args:
+        steps: Strictly rising, at least one.
+        tokens: The values at these steps.
+    """
+    assert len(steps) == len(tokens) >= 1
+    num_points = len(steps)
+    covariance = num_points * sum(x * y for x, y in zip(steps, tokens, strict=True)) - sum(
+        steps
+    ) * sum(tokens)
+    variance = num_points * sum(x * x for x in steps) - sum(steps) ** 2
+    slope = covariance / variance if num_points > 1 else 0.0
+    return Trend(last_tokens=tokens[-1], growth_tokens_per_step=slope)

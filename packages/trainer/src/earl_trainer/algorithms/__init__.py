@@ -1,0 +1,1 @@
+"""Pure functions: log-probs, advantages, losses, and how they are summed."""

@@ -1,0 +1,180 @@
+"""Building a run from its config, new or from a checkpoint."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import yaml
+from earl_envs import TextProtocol, make_game, make_opponent
+from earl_selector import DeviceSpec, MemoryModel, ModelShape, SelectorPolicy
+from transformers import PreTrainedModel
+
+from earl_trainer.checkpoint import CheckpointStore
+from earl_trainer.config import RunConfig, SelectorConfig
+from earl_trainer.models.load import load_folder, load_model
+from earl_trainer.overrides import CONFIG_FILE, to_tree
+from earl_trainer.phases import RL, WARMUP, plan_phases
+from earl_trainer.rollout.chat import ChatFormat
+from earl_trainer.rollout.collector import Collector
+from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
+from earl_trainer.rollout.transformers_engine import TransformersEngine
+from earl_trainer.rules import check_config, check_context
+from earl_trainer.run import Run, RunState
+from earl_trainer.seeding import derive_seed
+from earl_trainer.tracking.console import make_display
+from earl_trainer.tracking.sinks import JsonLines, Sink
+from earl_trainer.tracking.tracker import Tracker
+from earl_trainer.tracking.wandb_sink import WandbSink, choose_mode
+
+_WANDB_ID = "wandb_id"
+
+
+def assemble_run(config: RunConfig, folder: Path, *, resume: bool) -> Run:
+    """Put a run together; everything that can be refused is refused here.
+
+    Args:
+        config: The whole config.
+        folder: Of the run: new, or with a checkpoint to go on from.
+        resume: Whether to go on.
+
+    Raises:
+        ValueError: With the rule and the value of whatever does not fit.
+    """
+    check_config(config)
+    checkpoints = CheckpointStore(folder / "checkpoints", keep=config.tracking.keep_checkpoints)
+    checkpoint = checkpoints.latest() if resume else None
+    if resume and checkpoint is None:
+        raise ValueError(f"the run folder {str(folder)!r} holds no complete checkpoint")
+    if not resume and (folder / CONFIG_FILE).exists():
+        raise ValueError(f"{str(folder)!r} already holds a run; go on with --resume {folder}")
+
+    game = make_game(config.env)
+    loaded = (
+        load_model(config.model, game, game_id=config.env, seed=derive_seed(config.seed, "model"))
+        if checkpoint is None
+        else load_folder(checkpoint / "model", device=config.model.device)
+    )
+    model, chat = loaded.model, ChatFormat(loaded.tokenizer)
+    check_context(config, game, chat, model)
+    selector = make_selector(config.selector, model, config.rollout.max_context_tokens)
+    state, positions = RunState(step=0, selector=selector.init(), report=None), {}
+    if checkpoint is not None:
+        saved: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
+        state, positions = RunState.from_dict(saved), saved["files"]
+
+    engine = TransformersEngine(
+        model, stop_ids=chat.stop_ids, capacity_tokens=selector.memory.capacity_tokens(1)
+    )
+    engine.load_weights(state.step)
+    opponent = make_opponent(config.opponent)
+    phases = plan_phases(
+        config,
+        {
+            WARMUP: ScriptedPolicy(
+                make_opponent(config.warmup.player),
+                game=game,
+                protocol=TextProtocol(game),
+                chat=chat,
+            ),
+            RL: LanguagePolicy(engine, temperature=config.rollout.temperature),
+        },
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG_FILE).write_text(yaml.safe_dump(to_tree(config), sort_keys=False))
+    return Run(
+        config=config,
+        folder=folder,
+        state=state,
+        game=game,
+        model=model,
+        tokenizer=loaded.tokenizer,
+        engine=engine,
+        collector=Collector(
+            game,
+            game_id=config.env,
+            opponent=opponent,
+            chat=chat,
+            max_context_tokens=config.rollout.max_context_tokens,
+            max_reply_tokens=config.rollout.max_reply_tokens,
+        ),
+        selector=selector,
+        phases=phases,
+        evaluation_policy=LanguagePolicy(engine, temperature=config.evaluation.temperature),
+        tracker=_make_tracker(
+            config,
+            folder,
+            phase_steps={phase.name: phase.num_steps for phase in phases},
+            first_step=state.step,
+            positions=positions,
+        ),
+        checkpoints=checkpoints,
+        resumed_from=checkpoint,
+    )
+
+
+def make_selector(
+    config: SelectorConfig, model: PreTrainedModel, max_context_tokens: int
+) -> SelectorPolicy:
+    """Make the selector for this model; refuses degrees that cannot run.
+
+    Raises:
+        ValueError: If a degree does not divide the heads or exceeds the one process there is, or
+            if the memory does not hold one context.
+    """
+    element_bytes = model.dtype.itemsize
+    return SelectorPolicy(
+        memory=MemoryModel(
+            shape=ModelShape.from_config(model.config.to_dict()),
+            device=DeviceSpec.cpu(config.memory_bytes),
+            bytes_per_parameter=element_bytes,
+            bytes_per_kv_value=element_bytes,
+            utilisation=1.0,
+            reserve_bytes=0,
+        ),
+        degrees=config.tp_degrees,
+        num_devices=1,
+        max_context_tokens=max_context_tokens,
+    )
+
+
+def _make_tracker(
+    config: RunConfig,
+    folder: Path,
+    *,
+    phase_steps: dict[str, int],
+    first_step: int,
+    positions: dict[str, int],
+) -> Tracker:
+    display = make_display(phase_steps, first_step=first_step)
+    display.note(f"recipe {config.recipe}, run folder {folder}")
+    sinks: list[Sink] = []
+    setting = config.tracking.wandb
+    if setting != "disabled":
+        mode = choose_mode(setting)
+        where = "online" if mode == "online" else f"offline, in {folder / 'wandb'} (no key is set)"
+        display.note(f"W&B: {where}")
+        sinks.append(
+            WandbSink(
+                folder,
+                project=config.tracking.wandb_project,
+                name=folder.name,
+                run_id=_wandb_id(folder),
+                mode=mode,
+                config=to_tree(config),
+            )
+        )
+    return Tracker(
+        display,
+        sinks,
+        metrics=JsonLines(folder / "metrics.jsonl", positions.get("metrics", 0)),
+        episodes=JsonLines(folder / "episodes.jsonl", positions.get("episodes", 0)),
+    )
+
+
+def _wandb_id(folder: Path) -> str:
+    """Return the run's W&B id, kept in its folder so that a resumed run goes on under it."""
+    path = folder / _WANDB_ID
+    if not path.exists():
+        path.write_text(uuid.uuid4().hex[:8])
+    return path.read_text()

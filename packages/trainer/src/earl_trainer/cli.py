@@ -1,0 +1,99 @@
+"""The command `earl`."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from earl_envs import game_ids, suggest
+
+from earl_trainer.overrides import (
+    describe_fields,
+    parse_flags,
+    read_run_config,
+    read_yaml,
+    resolve,
+)
+from earl_trainer.recipes import DEFAULT_RECIPE, RECIPES, find_recipe
+
+_USAGE = """\
+usage: earl train [RECIPE] [--field value ...] [--config run.yaml] [--run-dir DIR]
+       earl train --resume DIR [--field value ...]
+       earl games
+"""
+
+
+Job = Callable[[], int]
+
+
+def main() -> None:
+    """Run the command line.
+
+    What the user asked for wrongly is one line and exit status 2; nothing has been started by then.
+    """
+    try:
+        job = read_command(sys.argv[1:])
+    except ValueError as error:
+        sys.stderr.write(f"earl: {error}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("earl: interrupted before the run began\n")
+        sys.exit(130)
+    sys.exit(job())
+
+
+def read_command(arguments: Sequence[str]) -> Job:
+    """Turn a command line into the job it asks for, ready to be run.
+
+    Raises:
+        ValueError: If it names something that there is not, or values that do not fit.
+    """
+    if not arguments or arguments[0] in ("-h", "--help"):
+        return partial(_print, _USAGE)
+    verbs = {"train": _read_train, "games": _read_games}
+    if arguments[0] not in verbs:
+        raise ValueError(suggest(arguments[0], verbs, what="command"))
+    return verbs[arguments[0]](arguments[1:])
+
+
+def _read_games(arguments: Sequence[str]) -> Job:
+    if arguments:
+        raise ValueError(f"games takes no arguments, got {arguments[0]!r}")
+    return partial(_print, "".join(f"{game_id}\n" for game_id in game_ids()))
+
+
+def _read_train(arguments: Sequence[str]) -> Job:
+    if any(argument in ("-h", "--help") for argument in arguments):
+        return partial(_print, _train_help())
+    recipe = arguments[0] if arguments and not arguments[0].startswith("--") else None
+    flags = parse_flags(arguments if recipe is None else arguments[1:])
+    resume_dir, run_dir = flags.pop("resume", None), flags.pop("run_dir", None)
+    config_path = flags.pop("config", None)
+    if resume_dir is not None and (recipe is not None or run_dir is not None):
+        raise ValueError("--resume goes on with the run in its folder: give no recipe or --run-dir")
+    overrides = [flags] if config_path is None else [read_yaml(Path(config_path)), flags]
+    if resume_dir is None:
+        config = resolve(find_recipe(recipe or DEFAULT_RECIPE), *overrides)
+        folder = Path(run_dir or f"runs/{config.recipe}-{time.strftime('%Y%m%d-%H%M%S')}")
+    else:
+        folder = Path(resume_dir)
+        config = resolve(read_run_config(folder), *overrides)
+    # torch and transformers take seconds to load: only once the arguments have been read.
+    from earl_trainer.assemble import assemble_run
+    from earl_trainer.launch import run_to_end
+
+    return partial(run_to_end, assemble_run(config, folder, resume=resume_dir is not None))
+
+
+def _print(text: str) -> int:
+    sys.stdout.write(text)
+    return 0
+
+
+def _train_help() -> str:
+    fields = "".join(
+        f"  --{name.replace('_', '-')} ({default})\n      {text}\n"
+        for name, default, text in describe_fields()
+    )
+    return f"{_USAGE}\nrecipes: {', '.join(RECIPES)}\n\nfields of {DEFAULT_RECIPE}:\n{fields}"

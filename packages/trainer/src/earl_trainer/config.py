@@ -1,0 +1,187 @@
+"""RunConfig: everything that a run depends on, checked before anything starts.
+
+Bounds of single fields stand in their types; rules between fields stand in `earl_trainer.rules`.
+"""
+
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt, Le, MinLen
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
+_RULES = ConfigDict(extra="forbid", use_attribute_docstrings=True, validate_default=True)
+
+PositiveInt = Annotated[int, Ge(1)]
+PositiveFloat = Annotated[float, Gt(0.0)]
+NonNegativeInt = Annotated[int, Ge(0)]
+NonNegativeFloat = Annotated[float, Ge(0.0)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class ModelConfig:
+    """The language model."""
+
+    name: str = "tiny"
+    """`tiny` (from scratch), `smollm2-135m-instruct`, a folder, or owner/name of a model hub."""
+    hidden_size: PositiveInt = 128
+    """Width of the tiny model."""
+    num_layers: PositiveInt = 4
+    """Depth of the tiny model."""
+    num_heads: PositiveInt = 4
+    """Attention heads of the tiny model."""
+    max_positions: PositiveInt = 1024
+    """Positions the tiny model is made for."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Precision of weights and activations; the optimizer's copy is always float32."""
+    device: str = "auto"
+    """`auto` takes a GPU where there is one; else a torch device such as `cpu` or `cuda:0`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class RolloutConfig:
+    """Playing episodes for a training step."""
+
+    num_episodes: PositiveInt = 256
+    """Episodes of one step; a multiple of `group_size`."""
+    group_size: PositiveInt = 16
+    """Episodes that share game, seat and the opponent's random stream."""
+    temperature: PositiveFloat = 1.0
+    """Of the sampler, and of every log-prob that is compared with it."""
+    max_reply_tokens: PositiveInt = 4
+    """A longer reply is cut and counted as truncated."""
+    max_context_tokens: PositiveInt = 256
+    """An episode whose next turn does not fit is cut and counted as truncated."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class RewardConfig:
+    """From the outcome of an episode to its reward."""
+
+    illegal_penalty: NonNegativeFloat = 0.5
+    """Taken off the outcome (-1) of a forfeit, so that no move is worse than a lost game."""
+    truncation: Literal["keep", "zero", "mask"] = "keep"
+    """Episodes cut by a token limit: train with their reward, with reward 0, or not at all."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class AlgorithmConfig:
+    """The reinforcement-learning algorithm."""
+
+    name: str = "grpo"
+    """An entry of the algorithms table."""
+    clip_low: Annotated[float, Gt(0.0), Le(1.0)] = 0.2
+    """The ratio to the old policy counts as clipped below 1 - clip_low."""
+    clip_high: PositiveFloat = 0.2
+    """The ratio to the old policy counts as clipped above 1 + clip_high."""
+    kl_coefficient: NonNegativeFloat = 0.0
+    """Weight of the KL divergence to the policy after warm-up; 0 computes no reference log-probs."""
+    aggregation: Literal["token-mean", "sequence-mean"] = "token-mean"
+    """How the losses of tokens become one number."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class LearnerConfig:
+    """The model update of the reinforcement-learning phase."""
+
+    num_steps: NonNegativeInt = 100
+    """Steps of the phase, each with episodes of its own."""
+    lr: NonNegativeFloat = 1e-3
+    """Peak learning rate."""
+    lr_warmup_steps: NonNegativeInt = 2
+    """Steps to the peak; a cosine to a tenth of it follows."""
+    num_minibatches: PositiveInt = 2
+    """Optimizer updates per pass over a step's samples."""
+    num_epochs: PositiveInt = 1
+    """Passes over a step's samples."""
+    max_microbatch_tokens: PositiveInt = 8192
+    """Padded tokens per forward and backward pass; bounds memory, changes no gradient."""
+    max_grad_norm: PositiveFloat = 1.0
+    """Gradients are scaled down to this global norm."""
+    beta1: Annotated[float, Ge(0.0)] = 0.9
+    """AdamW's first decay."""
+    beta2: Annotated[float, Ge(0.0)] = 0.95
+    """AdamW's second decay."""
+    weight_decay: NonNegativeFloat = 0.0
+    """AdamW's decay of matrices."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class WarmupConfig:
+    """The supervised phase before: scripted play, imitated by the same learner."""
+
+    num_steps: NonNegativeInt = 200
+    """Steps of the phase; 0 leaves it out."""
+    num_episodes: PositiveInt = 128
+    """Scripted episodes of one step."""
+    lr: NonNegativeFloat = 2e-3
+    """Peak learning rate."""
+    lr_warmup_steps: NonNegativeInt = 10
+    """Steps to the peak; a cosine to a tenth of it follows."""
+    player: str = "random"
+    """The opponent of the suite that plays the learner's seat."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class SelectorConfig:
+    """The parallelism selector."""
+
+    tp_degrees: Annotated[tuple[PositiveInt, ...], MinLen(1)] = (1,)
+    """Tensor-parallel degrees to choose from."""
+    memory_bytes: PositiveInt = 2 * 1024**3
+    """Memory of one rank for weights and the contexts in flight."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class EvaluationConfig:
+    """Matches against the opponent: untrained, after warm-up, and at the end."""
+
+    num_games: PositiveInt = 400
+    """Games of one match; every opening is played once from each seat."""
+    temperature: NonNegativeFloat = 1.0
+    """Of the sampler; 0 takes the most likely token."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class TrackingConfig:
+    """What is written and where it goes."""
+
+    wandb: Literal["auto", "online", "offline", "disabled"] = "auto"
+    """`auto` is online with a key and offline without."""
+    wandb_project: str = "earl"
+    """The W&B project."""
+    checkpoint_every_steps: PositiveInt = 100
+    """A checkpoint also follows the last step and Ctrl-C."""
+    keep_checkpoints: PositiveInt = 2
+    """Older ones are deleted once a newer one is complete."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class RunConfig:
+    """One run."""
+
+    recipe: str = "tictactoe-tiny"
+    """The recipe that the other values started from."""
+    seed: NonNegativeInt = 0
+    """Every random number of the run derives from it."""
+    env: str = "earl/TicTacToe-v0"
+    """The game, by its id."""
+    opponent: str = "random"
+    """Who plays the other seats."""
+    model: ModelConfig = ModelConfig()
+    """The language model."""
+    warmup: WarmupConfig = WarmupConfig()
+    """The supervised phase."""
+    rollout: RolloutConfig = RolloutConfig()
+    """Playing episodes."""
+    reward: RewardConfig = RewardConfig()
+    """Rewarding episodes."""
+    algorithm: AlgorithmConfig = AlgorithmConfig()
+    """The algorithm."""
+    learner: LearnerConfig = LearnerConfig()
+    """The model update."""
+    selector: SelectorConfig = SelectorConfig()
+    """The parallelism selector."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """Matches."""
+    tracking: TrackingConfig = TrackingConfig()
+    """Records."""

@@ -1,0 +1,70 @@
+"""The result of a match: win rate with its interval, and how replies failed."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import final
+
+from earl_trainer.evaluation.intervals import difference_interval, wilson_interval
+from earl_trainer.types import EndReason, Episode, RunFailedError
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchResult:
+    """How a policy did over a match; rates are shares of the games played to a result."""
+
+    games: int
+    """Games whose outcome the policy is responsible for; failed ones are left out."""
+    win_rate: float
+    win_rate_low: float
+    """Lower end of the 95 % interval."""
+    win_rate_high: float
+    """Upper end of the 95 % interval."""
+    draw_rate: float
+    loss_rate: float
+    """Forfeits and games cut by a token limit included."""
+    illegal_rate: float
+    """Share of replies that were no legal move."""
+
+    @classmethod
+    def from_episodes(cls, episodes: Sequence[Episode]) -> "MatchResult":
+        """Count a match.
+
+        Raises:
+            RunFailedError: If no game was played to a result.
+        """
+        played = [episode for episode in episodes if not episode.failed]
+        if not played:
+            raise RunFailedError(
+                f"all {len(episodes)} games of the match failed: {episodes[0].detail}"
+            )
+        wins = sum(episode.outcome > 0 for episode in played)
+        # A cut game has outcome 0 but is no draw: nobody agreed to one.
+        draws = sum(
+            episode.outcome == 0 and episode.end_reason is EndReason.FINISHED for episode in played
+        )
+        num_replies = sum(len(episode.turns) for episode in played)
+        low, high = wilson_interval(wins, len(played))
+        return cls(
+            games=len(played),
+            win_rate=wins / len(played),
+            win_rate_low=low,
+            win_rate_high=high,
+            draw_rate=draws / len(played),
+            loss_rate=(len(played) - wins - draws) / len(played),
+            illegal_rate=sum(episode.forfeited for episode in played) / max(1, num_replies),
+        )
+
+    def gain_over(self, earlier: "MatchResult") -> tuple[float, float, float]:
+        """Difference in win rate to an earlier match with its 95 % interval: (gain, low, high)."""
+        low, high = difference_interval(
+            round(earlier.win_rate * earlier.games),
+            earlier.games,
+            round(self.win_rate * self.games),
+            self.games,
+        )
+        return self.win_rate - earlier.win_rate, low, high
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the figures by name, as `summary.json` holds them."""
+        return asdict(self)

@@ -1,0 +1,1 @@
+"""From episodes to the samples that the learner gets."""

@@ -1,0 +1,62 @@
+"""The experience preparation stage: log-probs that the loss compares with."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import final
+
+import torch
+from earl_dispatch import Columns
+from jaxtyping import Float
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from earl_trainer.experience.batching import pad, padding_mask, plan_micro_batches
+from earl_trainer.learner.forward import score
+
+
+@final
+class Preparer:
+    """Adds a column of log-probs per scoring model to the samples.
+
+    Old log-probs are computed with the weights before the step's first update and with the learner's
+    own numerics, not taken from the engine: with a learning rate of 0 the ratio is then 1.
+
+    Args:
+        scorers: Name of the column -> the model that computes it; none if the loss needs none.
+        temperature: The sampler's.
+        max_tokens: Padded tokens in one forward pass.
+
+    Example:
+        >>> preparer = Preparer({"old_logprobs": model}, temperature=1.0, max_tokens=8192)
+        >>> columns = preparer.prepare(columns)
+    """
+
+    def __init__(
+        self, scorers: Mapping[str, PreTrainedModel], *, temperature: float, max_tokens: int
+    ) -> None:
+        self._scorers = scorers
+        self._temperature = temperature
+        self._max_tokens = max_tokens
+
+    def prepare(self, columns: Columns) -> Columns:
+        """Score every trained token with every model; 0 at other tokens."""
+        scored = {name: self._score(model, columns) for name, model in self._scorers.items()}
+        return replace(columns, per_token={**columns.per_token, **scored})
+
+    @torch.no_grad()
+    def _score(self, model: PreTrainedModel, columns: Columns) -> Float[Tensor, " tokens"]:
+        batches = plan_micro_batches(columns.lengths.tolist(), max_tokens=self._max_tokens)
+        parts: list[Columns] = []
+        for rows in batches:
+            part = columns.select(rows)
+            present = padding_mask(part.lengths)
+            logprobs, _ = score(
+                model,
+                pad(part.per_token["token_ids"].long(), present).to(model.device),
+                pad(part.per_token["mask"], present).to(model.device),
+                temperature=self._temperature,
+            )
+            flat = logprobs.cpu()[present]
+            parts.append(Columns(lengths=part.lengths, per_token={"scored": flat}, per_row={}))
+        order = torch.tensor([row for rows in batches for row in rows])
+        return Columns.concat(parts).select(order.argsort()).per_token["scored"]

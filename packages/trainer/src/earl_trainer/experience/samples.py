@@ -1,0 +1,170 @@
+"""Episodes to training samples: which tokens stand in one row and which of them are trained."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from earl_dispatch import Columns
+
+from earl_trainer.algorithms.advantages import AdvantageFunction
+from earl_trainer.config import RewardConfig
+from earl_trainer.types import Episode, RunFailedError, Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One row: tokens that the model saw and emitted, in order, with nothing encoded again."""
+
+    episode: int
+    """Index of its episode in the rollout."""
+    token_ids: Sequence[int]
+    emitted: Sequence[bool]
+    """True exactly at the tokens that the engine emitted."""
+    logprobs: Sequence[float]
+    """Rollout log-probs, 0 at other tokens."""
+    versions: Sequence[int]
+    """Weight versions, -1 at other tokens."""
+
+
+def split_into_samples(episode_index: int, episode: Episode) -> list[Sample]:
+    """Lay an episode's turns out as rows.
+
+    A turn whose prompt begins with all earlier tokens extends the row; a turn whose prompt does not
+    (a chat template rewrote the history) starts a new one, so that every token is trained in the
+    context it was sampled in, and once.
+    """
+    samples: list[Sample] = []
+    run: list[Turn] = []
+    for turn in episode.turns:
+        if run and not _extends(run[-1], turn):
+            samples.append(_sample(episode_index, run))
+            run = []
+        run.append(turn)
+    if run:
+        samples.append(_sample(episode_index, run))
+    return samples
+
+
+def _extends(earlier: Turn, later: Turn) -> bool:
+    seen = [*earlier.prompt_ids, *earlier.reply_ids]
+    return list(later.prompt_ids[: len(seen)]) == seen
+
+
+def _sample(episode_index: int, turns: Sequence[Turn]) -> Sample:
+    token_ids: list[int] = []
+    emitted: list[bool] = []
+    logprobs: list[float] = []
+    versions: list[int] = []
+    for turn in turns:
+        num_new = len(turn.prompt_ids) - len(token_ids)
+        token_ids.extend(turn.prompt_ids[len(token_ids) :])
+        emitted.extend([False] * num_new)
+        logprobs.extend([0.0] * num_new)
+        versions.extend([-1] * num_new)
+        token_ids.extend(turn.reply_ids)
+        emitted.extend([True] * len(turn.reply_ids))
+        logprobs.extend(turn.logprobs)
+        versions.extend(turn.versions)
+    assert len(token_ids) == len(emitted) == len(logprobs) == len(versions)
+    return Sample(
+        episode=episode_index,
+        token_ids=token_ids,
+        emitted=emitted,
+        logprobs=logprobs,
+        versions=versions,
+    )
+
+
+def rewards_of(episodes: Sequence[Episode], config: RewardConfig) -> list[float]:
+    """Reward each episode for the learner's seat: the game's outcome, less a penalty for a forfeit.
+
+    The penalty makes a reply that is no move worse than a lost game, which it otherwise equals.
+    Episodes cut by a token limit get 0 if `config.truncation` says so.
+    """
+    return [
+        0.0
+        if episode.truncated and config.truncation == "zero"
+        else episode.outcome - (config.illegal_penalty if episode.forfeited else 0.0)
+        for episode in episodes
+    ]
+
+
+def episode_advantages(
+    episodes: Sequence[Episode], rewards: Sequence[float], estimate: AdvantageFunction
+) -> list[float]:
+    """Estimate the advantage of each episode; failed ones get 0 and count in no group.
+
+    Args:
+        episodes: [E].
+        rewards: [E].
+        estimate: The algorithm's estimator.
+    """
+    played = [index for index, episode in enumerate(episodes) if not episode.failed]
+    estimated = estimate(
+        torch.tensor([rewards[index] for index in played], dtype=torch.float32),
+        torch.tensor([episodes[index].start.group for index in played], dtype=torch.int64),
+    )
+    advantages = [0.0] * len(episodes)
+    for index, advantage in zip(played, estimated.tolist(), strict=True):
+        advantages[index] = advantage
+    return advantages
+
+
+def build_columns(
+    episodes: Sequence[Episode], advantages: Sequence[float], config: RewardConfig
+) -> Columns:
+    """Build the ragged columns that the rest of the step works on.
+
+    Failed episodes give no rows: they say nothing about the policy. Their group's statistics are
+    the caller's business.
+
+    Args:
+        episodes: [E].
+        advantages: [E], one per episode.
+        config: With `truncation` at "mask", tokens of truncated episodes are in no loss.
+
+    Returns:
+        Per token `token_ids`, `mask` (trained), `rollout_logprobs`, `versions`; per row
+        `advantages` and `episode`.
+
+    Raises:
+        RunFailedError: If no episode gave a row; says why the first one failed.
+    """
+    samples = [
+        sample
+        for index, episode in enumerate(episodes)
+        if not episode.failed
+        for sample in split_into_samples(index, episode)
+    ]
+    if not samples:
+        raise RunFailedError(
+            f"all {len(episodes)} episodes failed, the first: {episodes[0].detail}"
+        )
+    masked = [
+        config.truncation == "mask" and episodes[sample.episode].truncated for sample in samples
+    ]
+    return Columns(
+        lengths=torch.tensor([len(sample.token_ids) for sample in samples], dtype=torch.int64),
+        per_token={
+            "token_ids": _flat([sample.token_ids for sample in samples], torch.int32),
+            "mask": _flat(
+                [
+                    [False] * len(sample.emitted) if hidden else sample.emitted
+                    for sample, hidden in zip(samples, masked, strict=True)
+                ],
+                torch.bool,
+            ),
+            "rollout_logprobs": _flat([sample.logprobs for sample in samples], torch.float32),
+            "versions": _flat([sample.versions for sample in samples], torch.int32),
+        },
+        per_row={
+            "advantages": torch.tensor(
+                [advantages[sample.episode] for sample in samples], dtype=torch.float32
+            ),
+            "episode": torch.tensor([sample.episode for sample in samples], dtype=torch.int32),
+        },
+    )
+
+
+def _flat(parts: Sequence[Sequence[float]], dtype: torch.dtype) -> torch.Tensor:
+    return torch.tensor([value for part in parts for value in part], dtype=dtype)

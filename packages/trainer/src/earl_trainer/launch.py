@@ -1,0 +1,32 @@
+"""Running an assembled run to its end, to Ctrl-C, or to an error that its user can act on."""
+
+from earl_trainer.loop import train
+from earl_trainer.run import Run
+from earl_trainer.types import RunFailedError
+
+
+def run_to_end(run: Run) -> int:
+    """Train, write the results and return the exit status.
+
+    Ctrl-C saves a checkpoint of the last whole step, says where, and counts as a clean end. A run
+    that cannot go on says why in one line and returns 1.
+    """
+    note = run.tracker.display.note
+    try:
+        train(run)
+        summary = run.finish()
+    except KeyboardInterrupt:
+        folder = run.save()
+        note(f"interrupted: {run.state.step} steps are saved in {folder}")
+        note(f"go on with: earl train --resume {run.folder}")
+        return 0
+    except RunFailedError as error:
+        note(f"earl: {error}")
+        return 1
+    else:
+        note(
+            f"results: {summary}; picture: {run.folder / 'run.png'}; model: {run.folder / 'model'}"
+        )
+        return 0
+    finally:
+        run.tracker.close()

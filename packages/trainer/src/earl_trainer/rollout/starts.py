@@ -1,0 +1,54 @@
+"""Which episodes a step plays."""
+
+from earl_trainer.seeding import derive_seed
+from earl_trainer.types import EpisodeStart
+
+
+def grouped_starts(
+    seed: int, *, step: int, num_episodes: int, group_size: int, num_seats: int
+) -> list[EpisodeStart]:
+    """Plan one step's episodes: groups that share everything but the learner's own sampling.
+
+    Seats alternate from group to group, so every seat is trained equally. Within a group the game
+    and the opponent's random stream are the same, which leaves the replies as the only cause of
+    different rewards until the games part.
+
+    Raises:
+        ValueError: If `num_episodes` is not a multiple of `group_size`.
+    """
+    if num_episodes % group_size:
+        raise ValueError(
+            f"num_episodes must be a multiple of group_size, got {num_episodes} and {group_size}"
+        )
+    return [
+        EpisodeStart(
+            episode=episode,
+            group=episode // group_size,
+            seat=(episode // group_size) % num_seats,
+            game_seed=derive_seed(seed, "game", step, episode // group_size),
+            reply_seed=derive_seed(seed, "reply", step, episode),
+        )
+        for episode in range(num_episodes)
+    ]
+
+
+def paired_starts(seed: int, *, num_games: int, num_seats: int) -> list[EpisodeStart]:
+    """Plan a match: every game seed is played once from each seat.
+
+    Raises:
+        ValueError: If `num_games` is not a multiple of `num_seats`.
+    """
+    if num_games % num_seats:
+        raise ValueError(
+            f"num_games must be a multiple of the game's {num_seats} seats, got {num_games}"
+        )
+    return [
+        EpisodeStart(
+            episode=episode,
+            group=episode // num_seats,
+            seat=episode % num_seats,
+            game_seed=derive_seed(seed, "match", episode // num_seats),
+            reply_seed=derive_seed(seed, "match-reply", episode),
+        )
+        for episode in range(num_games)
+    ]

@@ -1,0 +1,214 @@
+"""The embedded engine: generates in this process with the very weights that the learner trains."""
+
+import threading
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from earl_trainer.rollout.engine import Completion, FinishReason, Request
+from earl_trainer.rollout.kv_cache import Conversations
+from earl_trainer.rollout.sampling import sample_tokens
+from earl_trainer.seeding import uniforms
+
+
+def plan_waves(requests: Sequence[Request], capacity_tokens: int) -> list[range]:
+    """Split requests, in order, into waves whose contexts fit at once.
+
+    Args:
+        requests: Each may grow to its prompt plus `max_new_tokens`.
+        capacity_tokens: What may be resident at once.
+
+    Returns:
+        Ranges of indices that cover all requests.
+
+    Raises:
+        ValueError: If one request alone is larger than the capacity.
+    """
+    waves: list[range] = []
+    start, resident = 0, 0
+    for index, request in enumerate(requests):
+        peak = len(request.prompt_ids) + request.max_new_tokens
+        if peak > capacity_tokens:
+            raise ValueError(
+                f"a context of {peak} tokens does not fit the capacity of {capacity_tokens} tokens"
+            )
+        if resident + peak > capacity_tokens:
+            waves.append(range(start, index))
+            start, resident = index, 0
+        resident += peak
+    waves.append(range(start, len(requests)))
+    return waves
+
+
+@final
+class TransformersEngine:
+    """Batched decoding with a `transformers` model; conversations keep their keys and values.
+
+    A batch whose every request continues a conversation of the batch before is prefilled with the
+    new tokens only; equal first prompts are prefilled once. `load_weights` drops all of it, since
+    keys and values of older weights are stale.
+
+    Example:
+        >>> engine = TransformersEngine(model, stop_ids=frozenset({2}), capacity_tokens=1 << 20)
+        >>> reply, = engine.generate([Request(sequence_id=0, prompt_ids=[1, 5], max_new_tokens=8,
+        ...                                   temperature=1.0, seed=7)])
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, *, stop_ids: frozenset[int], capacity_tokens: int
+    ) -> None:
+        self._model = model
+        self._stop_ids = stop_ids
+        self._capacity_tokens = capacity_tokens
+        self._version = 0
+        self._interrupted = threading.Event()
+        self._rows: dict[int, int] = {}
+        self._conversations: Conversations | None = None
+
+    @property
+    def version(self) -> int:
+        """Version of the weights now in use."""
+        return self._version
+
+    @property
+    def capacity_tokens(self) -> int:
+        """Context tokens that can be resident at once."""
+        return self._capacity_tokens
+
+    def interrupt(self) -> None:
+        """Make a running `generate` return at the next token, each reply as far as it got."""
+        self._interrupted.set()
+
+    def load_weights(self, version: int) -> None:
+        """Label the shared weights as `version` and forget the caches of older ones."""
+        self._version = version
+        self._forget()
+
+    def resize(self, tp: int) -> None:
+        """Accept only the one rank that this process is.
+
+        Raises:
+            ValueError: If `tp` is not 1.
+        """
+        if tp != 1:
+            raise ValueError(f"the embedded engine is one process: tp must be 1, got {tp}")
+
+    @torch.no_grad()
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Generate one completion per request, in order, in as many waves as the capacity asks for.
+
+        Raises:
+            ValueError: If one request alone is larger than the capacity.
+        """
+        self._interrupted.clear()
+        if not requests:
+            return []
+        waves = plan_waves(requests, self._capacity_tokens)
+        if len(waves) > 1:
+            self._forget()
+        completions: list[Completion] = []
+        for wave in waves:
+            completions.extend(self._generate_wave([requests[index] for index in wave]))
+            if len(waves) > 1:
+                self._forget()
+        return completions
+
+    def _forget(self) -> None:
+        self._rows = {}
+        self._conversations = None
+
+    def _generate_wave(self, requests: list[Request]) -> list[Completion]:
+        conversations, logits = self._continue(requests) or self._begin(requests)
+        self._conversations = conversations
+        self._rows = {request.sequence_id: row for row, request in enumerate(requests)}
+        seeds = np.array([request.seed for request in requests], dtype=np.uint64)
+        temperatures = np.array([request.temperature for request in requests], dtype=np.float64)
+        replies: list[list[int]] = [[] for _ in requests]
+        logprobs: list[list[float]] = [[] for _ in requests]
+        for count in range(max(request.max_new_tokens for request in requests)):
+            drawn, drawn_logprobs = sample_tokens(
+                logits, temperatures=temperatures, uniforms=uniforms(seeds, count)
+            )
+            ids, values = drawn.tolist(), drawn_logprobs.tolist()
+            fed: list[list[int]] = [[] for _ in requests]
+            for row, request in enumerate(requests):
+                if len(replies[row]) == count and not self._ended(request, replies[row]):
+                    replies[row].append(ids[row])
+                    logprobs[row].append(values[row])
+                    if not self._ended(request, replies[row]):
+                        fed[row] = [ids[row]]
+            if not any(fed) or self._interrupted.is_set():
+                break
+            logits = self._forward(conversations, fed)
+        return [
+            self._completion(request, replies[row], logprobs[row])
+            for row, request in enumerate(requests)
+        ]
+
+    def _ended(self, request: Request, reply: list[int]) -> bool:
+        return len(reply) >= request.max_new_tokens or bool(reply and reply[-1] in self._stop_ids)
+
+    def _completion(self, request: Request, reply: list[int], logprobs: list[float]) -> Completion:
+        if reply and reply[-1] in self._stop_ids:
+            reason = FinishReason.STOP
+        elif len(reply) >= request.max_new_tokens:
+            reason = FinishReason.LENGTH
+        else:
+            reason = FinishReason.ABORT
+        return Completion(
+            ids=reply,
+            logprobs=logprobs,
+            versions=[self._version] * len(reply),
+            finish_reason=reason,
+        )
+
+    def _continue(
+        self, requests: list[Request]
+    ) -> tuple[Conversations, Float[Tensor, "rows vocab"]] | None:
+        """Prefill only what is new, if every request extends a conversation that is held."""
+        held = self._conversations
+        if held is None:
+            return None
+        rows: list[int] = []
+        suffixes: list[list[int]] = []
+        for request in requests:
+            row = self._rows.get(request.sequence_id)
+            if row is None:
+                return None
+            context, prompt = held.contexts[row], list(request.prompt_ids)
+            if len(prompt) <= len(context) or prompt[: len(context)] != context:
+                return None
+            rows.append(row)
+            suffixes.append(prompt[len(context) :])
+        held.select(rows)
+        return held, self._forward(held, suffixes)
+
+    def _begin(self, requests: list[Request]) -> tuple[Conversations, Float[Tensor, "rows vocab"]]:
+        """Prefill whole prompts, equal ones once."""
+        distinct: dict[tuple[int, ...], int] = {}
+        rows = [
+            distinct.setdefault(tuple(request.prompt_ids), len(distinct)) for request in requests
+        ]
+        conversations = Conversations(len(distinct), self._model.device)
+        logits = self._forward(conversations, [list(prompt) for prompt in distinct])
+        conversations.select(rows)
+        return conversations, logits[torch.tensor(rows, device=logits.device)]
+
+    def _forward(
+        self, conversations: Conversations, new_ids: list[list[int]]
+    ) -> Float[Tensor, "rows vocab"]:
+        ids, positions, mask = conversations.prepare(new_ids)
+        output = self._model(
+            input_ids=ids,
+            position_ids=positions,
+            attention_mask=mask,
+            past_key_values=conversations.cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        return output.logits[:, -1]

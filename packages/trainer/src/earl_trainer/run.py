@@ -1,0 +1,215 @@
+"""A run: its parts put together from a config, where it stands, and its folder."""
+
+import json
+import resource
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import torch
+from earl_envs import Game
+from earl_selector import ContextReport, SelectorPolicy, SelectorState
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from earl_trainer.checkpoint import CheckpointStore
+from earl_trainer.config import RunConfig
+from earl_trainer.evaluation.match import MatchResult
+from earl_trainer.experience.prepare import Preparer
+from earl_trainer.learner.learner import Learner
+from earl_trainer.models.load import load_folder
+from earl_trainer.phases import Phase, freeze_copy
+from earl_trainer.rollout.collector import Collector
+from earl_trainer.rollout.engine import Engine
+from earl_trainer.rollout.policies import ReplyPolicy
+from earl_trainer.rollout.starts import paired_starts
+from earl_trainer.seeding import derive_seed
+from earl_trainer.tracking.plot import plot_run
+from earl_trainer.tracking.step import StepOutcome
+from earl_trainer.tracking.tracker import Tracker
+
+
+@dataclass(slots=True, kw_only=True)
+class RunState:
+    """Where a run stands between two steps; with the weights and the optimizer, all that a resume needs."""
+
+    step: int
+    """The next step."""
+    selector: SelectorState
+    report: ContextReport | None
+    """Contexts of the last step's rollout."""
+    evaluations: dict[str, tuple[int, MatchResult]] = field(
+        default_factory=dict[str, tuple[int, MatchResult]]
+    )
+    """Name of a match -> the step it was played before, and its result."""
+
+    def to_dict(self) -> dict[str, Any]:  # Any: nested plain values for JSON
+        """Return the state as plain values."""
+        return {
+            "step": self.step,
+            "selector": self.selector.to_dict(),
+            "report": None if self.report is None else asdict(self.report),
+            "evaluations": {
+                name: {"step": step, "result": result.to_dict()}
+                for name, (step, result) in self.evaluations.items()
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "RunState":  # Any: parsed JSON
+        """Rebuild a state from what `to_dict` returned."""
+        report = values["report"]
+        return cls(
+            step=values["step"],
+            selector=SelectorState.from_dict(values["selector"]),
+            report=None if report is None else ContextReport(**report),
+            evaluations={
+                name: (entry["step"], MatchResult(**entry["result"]))
+                for name, entry in values["evaluations"].items()
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """The stages of a step that belong to one phase."""
+
+    preparer: Preparer
+    learner: Learner
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """Everything a run consists of.
+
+    Lifecycle: made by `assemble.assemble_run`, trained by `loop.train`, then `finish`; after Ctrl-C
+    `save` instead, and a new process goes on from there.
+    """
+
+    config: RunConfig
+    folder: Path
+    state: RunState
+    game: Game
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    engine: Engine
+    collector: Collector
+    selector: SelectorPolicy
+    phases: Sequence[Phase]
+    evaluation_policy: ReplyPolicy
+    tracker: Tracker
+    checkpoints: CheckpointStore
+    resumed_from: Path | None
+    _learner: Learner | None = None
+    _started_s: float = field(default_factory=time.perf_counter)
+
+    def evaluate(self, name: str) -> None:
+        """Play the match `name`, unless it has been played.
+
+        Two matches at the same step would be the same games with the same weights; the second takes
+        the first one's result.
+        """
+        if name in self.state.evaluations:
+            return
+        results = {step: result for step, result in self.state.evaluations.values()}
+        result = results.get(self.state.step) or self._play_match(name)
+        self.state.evaluations[name] = (self.state.step, result)
+        self.tracker.log_evaluation(name, self.state.step, result)
+
+    def _play_match(self, name: str) -> MatchResult:
+        starts = paired_starts(
+            derive_seed(self.config.seed, "evaluation"),
+            num_games=self.config.evaluation.num_games,
+            num_seats=self.game.num_seats,
+        )
+        rollout = self.collector.collect(
+            self.evaluation_policy,
+            starts,
+            on_turn=lambda live: self.tracker.display.stage("match", f"{live} games running"),
+        )
+        outcomes = [episode.outcome for episode in rollout.episodes]
+        self.tracker.log_episodes(f"evaluation-{name}", self.state.step, rollout.episodes, outcomes)
+        return MatchResult.from_episodes(rollout.episodes)
+
+    def enter(self, phase: Phase) -> Stages:
+        """Make the stages of a phase, as they were if the run resumes inside it."""
+        resumes = self.state.step > phase.first_step
+        reference = self._reference(resumes=resumes) if phase.needs_reference else None
+        learner = phase.make_learner(self.config, self.model)
+        if resumes:
+            assert self.resumed_from is not None
+            learner.load_state_dict(torch.load(self.resumed_from / "learner.pt"))
+        self._learner = learner
+        return Stages(
+            preparer=phase.make_preparer(self.config, self.model, reference), learner=learner
+        )
+
+    def _reference(self, *, resumes: bool) -> PreTrainedModel:
+        folder = self.folder / "reference"
+        if resumes:
+            return freeze_copy(load_folder(folder, device=self.config.model.device).model)
+        self.save_model(folder)
+        return freeze_copy(self.model)
+
+    def complete_step(self, outcome: StepOutcome, selector: SelectorState) -> None:
+        """Move on to the next step: record this one, and save if a checkpoint is due."""
+        self.tracker.log_step(outcome.record())
+        self.tracker.log_episodes(
+            outcome.phase, outcome.step, outcome.rollout.episodes, outcome.rewards
+        )
+        self.state.step += 1
+        self.state.selector = selector
+        self.state.report = outcome.report()
+        if self.state.step % self.config.tracking.checkpoint_every_steps == 0:
+            self.save()
+
+    def save(self) -> Path:
+        """Save a checkpoint of the present step and return its folder."""
+        return self.checkpoints.save(self.state.step, self._write)
+
+    def _write(self, folder: Path) -> None:
+        self.save_model(folder / "model")
+        if self._learner is not None:
+            torch.save(self._learner.state_dict(), folder / "learner.pt")
+        state = {**self.state.to_dict(), "files": self.tracker.positions()}
+        (folder / "state.json").write_text(json.dumps(state, indent=1))
+
+    def save_model(self, folder: Path) -> None:
+        """Write weights, tokenizer and chat template as a folder that `from_pretrained` loads."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    def finish(self) -> Path:
+        """Write the model folder, `summary.json` and the plot; return the summary's path."""
+        self.save()
+        self.save_model(self.folder / "model")
+        evaluations = self.state.evaluations
+        before, after = evaluations["before"][1], evaluations["after"][1]
+        initial = evaluations["initial"][1]
+        summary = {
+            "recipe": self.config.recipe,
+            "evaluation": {name: result.to_dict() for name, (_, result) in evaluations.items()},
+            "gain": {
+                "reinforcement": _interval(after.gain_over(before)),
+                "total": _interval(after.gain_over(initial)),
+            },
+            "steps": self.state.step,
+            "num_parameters": self.model.num_parameters(),
+            "time_s": time.perf_counter() - self._started_s,
+            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        }
+        path = self.folder / "summary.json"
+        path.write_text(json.dumps(summary, indent=1))
+        plot_run(
+            self.folder / "metrics.jsonl",
+            evaluations,
+            title=f"{self.config.recipe}, seed {self.config.seed}",
+            target=self.folder / "run.png",
+        )
+        return path
+
+
+def _interval(gain: tuple[float, float, float]) -> dict[str, float]:
+    return {"win_rate": gain[0], "low": gain[1], "high": gain[2]}

@@ -1,0 +1,229 @@
+"""What a person watching sees: a live table in a terminal, plain lines elsewhere."""
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Protocol, final
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from earl_trainer.evaluation.match import MatchResult
+from earl_trainer.tracking.metrics import StepRecord
+
+_SHOWN_STEPS = 12
+_COLUMNS: tuple[tuple[str, str, str], ...] = (
+    ("reward", "reward/mean", "{:+.2f}"),
+    ("win", "game/win_rate", "{:.0%}"),
+    ("draw", "game/draw_rate", "{:.0%}"),
+    ("loss", "game/loss_rate", "{:.0%}"),
+    ("illegal", "game/illegal_rate", "{:.1%}"),
+    ("ctx mean", "context/mean_tokens", "{:.0f}"),
+    ("ctx max", "context/max_tokens", "{:.0f}"),
+    ("resident", "context/resident_tokens", "{:,.0f}"),
+    ("cut", "context/truncated_share", "{:.1%}"),
+    ("tp", "selector/tp", "{:.0f}"),
+    ("kl", "policy/kl", "{:.4f}"),
+    ("clip", "policy/clip_fraction", "{:.1%}"),
+    ("grad", "policy/grad_norm", "{:.2f}"),
+)
+_STAGES = ("rollout", "prepare", "update")
+
+
+class Display(Protocol):
+    """Shows a run to whoever watches it; a sink that also hears of stages and notes."""
+
+    def log_step(self, record: StepRecord) -> None:
+        """Show a finished step."""
+        ...
+
+    def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
+        """Show the result of a match."""
+        ...
+
+    def stage(self, name: str, detail: str = "") -> None:
+        """Say what is going on inside a step."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Say something once."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+
+def make_display(phase_steps: Mapping[str, int], *, first_step: int) -> Display:
+    """Return the live display in a terminal, and plain lines when the output is something else.
+
+    Args:
+        phase_steps: Steps of each phase, in order.
+        first_step: Steps that were done before, in an earlier process.
+    """
+    console = Console()
+    clock = EtaClock(total_steps=sum(phase_steps.values()), first_step=first_step)
+    if console.is_terminal:
+        return LiveDisplay(console, phase_steps, clock, first_step=first_step)
+    return LineDisplay(Console(width=240, soft_wrap=True, highlight=False), clock)
+
+
+@final
+class EtaClock:
+    """Time left, from the recent steps of the same phase."""
+
+    def __init__(self, *, total_steps: int, first_step: int) -> None:
+        self._total_steps = total_steps
+        self._recent_s: deque[float] = deque(maxlen=10)
+        self._last = time.perf_counter()
+        self._phase = ""
+
+    def tick(self, record: StepRecord) -> float:
+        """Take note of a finished step; return the seconds left, later phases taken as this one."""
+        now = time.perf_counter()
+        if record.phase != self._phase:
+            self._phase = record.phase
+            self._recent_s.clear()
+        self._recent_s.append(record.metrics["time/step_s"])
+        self._last = now
+        left = self._total_steps - record.step - 1
+        return left * sum(self._recent_s) / len(self._recent_s)
+
+
+def format_duration(seconds: float) -> str:
+    """Write seconds as `m:ss`, or `h:mm:ss` from an hour on."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def describe_match(name: str, result: MatchResult) -> str:
+    """Put a match into one line."""
+    return (
+        f"evaluation {name}: {result.win_rate:.1%} won "
+        f"[{result.win_rate_low:.1%}, {result.win_rate_high:.1%}], {result.draw_rate:.1%} drawn, "
+        f"{result.loss_rate:.1%} lost of {result.games} games; "
+        f"{result.illegal_rate:.1%} of replies illegal"
+    )
+
+
+def describe_rates(record: StepRecord) -> str:
+    """List tokens per second of each stage."""
+    rates = ((stage, record.metrics.get(f"rate/{stage}_tokens_per_s")) for stage in _STAGES)
+    return ", ".join(f"{stage} {rate:,.0f}" for stage, rate in rates if rate is not None)
+
+
+def _cells(record: StepRecord) -> list[tuple[str, str]]:
+    return [
+        (title, template.format(record.metrics[key]) if key in record.metrics else "-")
+        for title, key, template in _COLUMNS
+    ]
+
+
+@final
+class LineDisplay:
+    """One line per step, for logs and pipes."""
+
+    def __init__(self, console: Console, clock: EtaClock) -> None:
+        self._console = console
+        self._clock = clock
+
+    def log_step(self, record: StepRecord) -> None:
+        """Print the step's figures in one line."""
+        eta_s = self._clock.tick(record)
+        figures = " | ".join(f"{title} {value}" for title, value in _cells(record))
+        self._console.print(
+            f"{record.phase} {record.step + 1} | {figures} ({record.decision}) | "
+            f"tok/s {describe_rates(record)} | eta {format_duration(eta_s)}",
+            markup=False,
+        )
+
+    def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
+        """Print the match in one line."""
+        self.note(describe_match(name, result))
+
+    def stage(self, name: str, detail: str = "") -> None:
+        """Stay silent: a log has no use for what is about to change."""
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text, markup=False)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+@final
+class LiveDisplay:
+    """A table of the latest steps over progress bars, redrawn in place; notes scroll above it."""
+
+    def __init__(
+        self,
+        console: Console,
+        phase_steps: Mapping[str, int],
+        clock: EtaClock,
+        *,
+        first_step: int,
+    ) -> None:
+        self._clock = clock
+        self._records: deque[StepRecord] = deque(maxlen=_SHOWN_STEPS)
+        self._eta = "..."
+        self._stage = Text("starting", style="dim")
+        self._progress = Progress(
+            TextColumn("{task.description:>8}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            console=console,
+        )
+        self._tasks = {}
+        for phase, num_steps in phase_steps.items():
+            done = min(first_step, num_steps)
+            first_step -= done
+            self._tasks[phase] = self._progress.add_task(phase, total=num_steps, completed=done)
+        self._live = Live(self._render(), console=console, refresh_per_second=4)
+        self._live.start()
+
+    def log_step(self, record: StepRecord) -> None:
+        """Add the step to the table and move its bar."""
+        self._eta = format_duration(self._clock.tick(record))
+        self._records.append(record)
+        self._progress.advance(self._tasks[record.phase])
+        self._live.update(self._render())
+
+    def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
+        """Leave the match standing above the table."""
+        self.note(describe_match(name, result))
+
+    def stage(self, name: str, detail: str = "") -> None:
+        """Show what is going on under the bars."""
+        self._stage = Text(f"{name} {detail}".strip(), style="dim")
+        self._live.update(self._render())
+
+    def note(self, text: str) -> None:
+        """Print a line above the table."""
+        self._live.console.print(text, markup=False)
+
+    def close(self) -> None:
+        """Stop redrawing and leave the last picture."""
+        self._stage = Text("")
+        self._live.update(self._render())
+        self._live.stop()
+
+    def _render(self) -> Group:
+        table = Table(expand=True, header_style="bold", pad_edge=False, padding=(0, 1))
+        table.add_column("step", justify="right")
+        for title, _, _ in _COLUMNS:
+            table.add_column(title, justify="right")
+        for record in self._records:
+            values = [value for _, value in _cells(record)]
+            table.add_row(f"{record.phase} {record.step + 1}", *values)
+        lines: list[Text] = []
+        if self._records:
+            latest = self._records[-1]
+            lines.append(Text(f"tp {latest.metrics['selector/tp']:.0f}: {latest.decision}"))
+            lines.append(Text(f"tokens/s: {describe_rates(latest)}"))
+        lines.append(Text(f"eta {self._eta}"))
+        return Group(table, *lines, self._progress, self._stage)

@@ -1,0 +1,133 @@
+"""The figures of one training step."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+from earl_dispatch import Columns, TransferPlan
+from earl_selector import ContextReport, Decision
+
+from earl_trainer.algorithms.kl import k3
+from earl_trainer.types import EndReason, Episode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """What is reported of one step.
+
+    Everything but `time/` and `rate/` is the same for the same seed on the same machine.
+    """
+
+    step: int
+    phase: str
+    decision: str
+    """Why the selector chose its degree."""
+    metrics: Mapping[str, float]
+
+
+@final
+@dataclass(slots=True)
+class StageClock:
+    """Seconds spent per stage of a step."""
+
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the block's wall-clock time to a stage."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def metrics(self, stage_tokens: Mapping[str, int]) -> dict[str, float]:
+        """Return seconds per stage, and tokens per second for stages that process tokens."""
+        times = {f"time/{name}_s": seconds for name, seconds in self.seconds.items()}
+        times["time/step_s"] = sum(self.seconds.values())
+        rates = {
+            f"rate/{name}_tokens_per_s": tokens / self.seconds[name]
+            for name, tokens in stage_tokens.items()
+            if self.seconds.get(name)
+        }
+        return {**times, **rates}
+
+
+def episode_metrics(episodes: Sequence[Episode], rewards: Sequence[float]) -> dict[str, float]:
+    """Summarise outcomes and replies; rates are shares of the episodes that did not fail."""
+    played = [index for index, episode in enumerate(episodes) if not episode.failed]
+    outcomes = np.array([episodes[index].outcome for index in played])
+    finished = np.array([episodes[index].end_reason is EndReason.FINISHED for index in played])
+    own_rewards = np.array([rewards[index] for index in played])
+    num_replies = sum(len(episodes[index].turns) for index in played)
+    num_played = max(1, len(played))
+    wins, draws = float((outcomes > 0).sum()), float(((outcomes == 0) & finished).sum())
+    return {
+        "reward/mean": float(own_rewards.mean()) if played else 0.0,
+        "reward/std": float(own_rewards.std()) if played else 0.0,
+        "game/win_rate": wins / num_played,
+        "game/draw_rate": draws / num_played,
+        "game/loss_rate": (len(played) - wins - draws) / num_played,
+        "game/illegal_rate": sum(episodes[i].forfeited for i in played) / max(1, num_replies),
+        "game/turns_mean": num_replies / num_played,
+        "game/failed_episodes": float(len(episodes) - len(played)),
+        "context/truncated_share": sum(episodes[i].truncated for i in played) / num_played,
+        **{
+            f"end/{reason}": float(sum(episode.end_reason is reason for episode in episodes))
+            for reason in EndReason
+        },
+    }
+
+
+def context_metrics(report: ContextReport) -> dict[str, float]:
+    """Return a context report as figures."""
+    return {
+        "context/mean_tokens": report.mean_context_tokens,
+        "context/max_tokens": float(report.max_context_tokens),
+        "context/resident_tokens": float(report.resident_tokens),
+    }
+
+
+def selector_metrics(decision: Decision) -> dict[str, float]:
+    """Return a decision as figures; a limit that is not in sight has no figure."""
+    figures = {
+        "selector/tp": float(decision.tp),
+        "selector/forecast_tokens": float(decision.forecast_tokens),
+        "selector/capacity_tokens": float(decision.capacity_tokens),
+        "selector/queues": float(decision.queues),
+    }
+    if decision.steps_to_limit is not None:
+        figures["selector/steps_to_limit"] = float(decision.steps_to_limit)
+    return figures
+
+
+def dispatch_metrics(plan: TransferPlan) -> dict[str, float]:
+    """Return what a plan moves and the least that any plan could move."""
+    return {
+        "dispatch/rows": float(plan.source.num_rows),
+        "dispatch/bytes_moved": float(plan.bytes_moved),
+        "dispatch/bytes_lower_bound": float(plan.bytes_lower_bound),
+        "dispatch/messages": float(plan.messages),
+    }
+
+
+def engine_mismatch_metrics(columns: Columns) -> dict[str, float]:
+    """Compare the engine's log-probs with the learner's recomputed ones, over trained tokens.
+
+    KL(engine || learner) by k3 from the engine's samples; 0 when both compute alike. Without
+    recomputed log-probs there is nothing to compare.
+    """
+    if "old_logprobs" not in columns.per_token:
+        return {}
+    mask = columns.per_token["mask"]
+    engine = columns.per_token["rollout_logprobs"][mask]
+    learner = columns.per_token["old_logprobs"][mask]
+    if not len(engine):
+        return {}
+    return {
+        "mismatch/kl": float(k3(engine, learner).mean()),
+        "mismatch/max_logprob_difference": float((engine - learner).abs().max()),
+    }

@@ -1,0 +1,65 @@
+"""Everything that a run writes down, in one place to tell it to."""
+
+from collections.abc import Sequence
+from typing import final
+
+from earl_trainer.evaluation.match import MatchResult
+from earl_trainer.tracking.console import Display
+from earl_trainer.tracking.metrics import StepRecord
+from earl_trainer.tracking.sinks import JsonLines, MetricsFile, Sink
+from earl_trainer.types import Episode
+
+
+@final
+class Tracker:
+    """Hands every record to every sink; the display is one that also hears of stages and notes."""
+
+    def __init__(
+        self, display: Display, sinks: Sequence[Sink], *, metrics: JsonLines, episodes: JsonLines
+    ) -> None:
+        self.display = display
+        self._sinks: Sequence[Sink] = (display, MetricsFile(metrics), *sinks)
+        self._files = {"metrics": metrics, "episodes": episodes}
+        self._episodes = episodes
+
+    def log_step(self, record: StepRecord) -> None:
+        """Record a finished step."""
+        for sink in self._sinks:
+            sink.log_step(record)
+
+    def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
+        """Record a match played before step `step`."""
+        for sink in self._sinks:
+            sink.log_evaluation(name, step, result)
+
+    def log_episodes(
+        self, phase: str, step: int, episodes: Sequence[Episode], rewards: Sequence[float]
+    ) -> None:
+        """Record every episode: what was said, how it ended and why."""
+        for episode, reward in zip(episodes, rewards, strict=True):
+            self._episodes.write({
+                "step": step,
+                "phase": phase,
+                "episode": episode.start.episode,
+                "group": episode.start.group,
+                "seat": episode.start.seat,
+                "game_seed": episode.start.game_seed,
+                "moves": list(episode.moves),
+                "replies": [turn.text for turn in episode.turns],
+                "context_tokens": episode.context_tokens,
+                "end_reason": episode.end_reason,
+                "truncated": episode.truncated,
+                "outcome": episode.outcome,
+                "reward": reward,
+                "detail": episode.detail,
+            })
+
+    def positions(self) -> dict[str, int]:
+        """Return the bytes written to each file, for a checkpoint."""
+        return {name: file.num_bytes for name, file in self._files.items()}
+
+    def close(self) -> None:
+        """Close every sink, the display last."""
+        self._episodes.close()
+        for sink in reversed(self._sinks):
+            sink.close()

@@ -1,0 +1,97 @@
+"""Weights & Biases: the only module that imports it."""
+
+import netrc
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, final
+
+import wandb
+
+from earl_trainer.evaluation.match import MatchResult
+from earl_trainer.tracking.metrics import StepRecord
+
+_HOST = "api.wandb.ai"
+
+
+def choose_mode(setting: Literal["auto", "online", "offline"]) -> Literal["online", "offline"]:
+    """Decide where a run is logged: `auto` asks for WANDB_MODE, then for a key."""
+    if setting != "auto":
+        return setting
+    wish = os.environ.get("WANDB_MODE")
+    if wish in ("online", "offline"):
+        return "online" if wish == "online" else "offline"
+    return "online" if _has_key() else "offline"
+
+
+def _has_key() -> bool:
+    if os.environ.get("WANDB_API_KEY"):
+        return True
+    try:
+        return netrc.netrc().authenticators(_HOST) is not None
+    except (FileNotFoundError, netrc.NetrcParseError):
+        return False
+
+
+@final
+class WandbSink:
+    """Logs every step and evaluation to one W&B run.
+
+    Steps and evaluations have step axes of their own, so neither drops the other's rows; after a
+    resume the run goes on under its old id.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        project: str,
+        name: str,
+        run_id: str,
+        mode: Literal["online", "offline"],
+        config: Mapping[str, Any],  # Any: the nested plain values of a config
+    ) -> None:
+        self._run = wandb.init(
+            project=project,
+            name=name,
+            id=run_id,
+            resume="allow",
+            mode=mode,
+            dir=folder,
+            config=dict(config),
+            settings=wandb.Settings(console="off", silent=True),
+        )
+        for group in (
+            "reward",
+            "game",
+            "context",
+            "selector",
+            "dispatch",
+            "policy",
+            "time",
+            "rate",
+        ):
+            self._run.define_metric(f"{group}/*", step_metric="train_step")
+        self._run.define_metric("evaluation/*", step_metric="evaluation_step")
+
+    def log_step(self, record: StepRecord) -> None:
+        """Log a step."""
+        self._run.log({
+            "train_step": record.step,
+            "phase": record.phase,
+            "selector/reason": record.decision,
+            **record.metrics,
+        })
+
+    def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
+        """Log a match under `evaluation/`, and under its name in the run's summary."""
+        figures = result.to_dict()
+        self._run.log({
+            "evaluation_step": step,
+            **{f"evaluation/{k}": v for k, v in figures.items()},
+        })
+        self._run.summary.update({f"evaluation_{name}/{k}": v for k, v in figures.items()})
+
+    def close(self) -> None:
+        """Finish the run."""
+        self._run.finish()

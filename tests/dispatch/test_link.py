@@ -1,0 +1,49 @@
+import time
+
+import pytest
+import torch
+from earl_dispatch.link import Link
+from earl_dispatch.testing import run_ranks
+
+
+def buffer(values: list[int]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.uint8)
+
+
+def exchange_sizes() -> list[list[int]]:
+    """Rank `a` sends to rank `b` as many bytes as `a * b`, each of value `10 * a + b`."""
+    link = Link.open(None, timeout_s=20.0)
+    outgoing = [buffer([10 * link.rank + b] * (link.rank * b)) for b in range(link.num_ranks)]
+    received = link.exchange(outgoing, [a * link.rank for a in range(link.num_ranks)])
+    return [part.tolist() for part in received]
+
+
+def exchange_without_rank_1() -> tuple[float, str]:
+    link = Link.open(None, timeout_s=0.5)
+    if link.rank == 1:
+        return 0.0, ""
+    start_s = time.monotonic()
+    with pytest.raises(RuntimeError, match="exchange") as refused:
+        link.exchange([buffer([1])] * 3, [1] * 3)
+    return time.monotonic() - start_s, str(refused.value)
+
+
+def test_buffers_of_any_size_reach_the_rank_they_are_for():
+    assert run_ranks(3, exchange_sizes) == [
+        [[], [], []],
+        [[], [11], [21, 21]],
+        [[], [12, 12], [22, 22, 22, 22]],
+    ]
+
+
+def test_the_others_do_not_wait_for_a_missing_rank_beyond_the_timeout():
+    for rank, (waited_s, message) in enumerate(run_ranks(3, exchange_without_rank_1)):
+        if rank != 1:
+            assert 0.4 < waited_s < 5.0
+            assert f"rank {rank}: exchange with 3 ranks failed or took longer than 0.5 s" in message
+
+
+def test_a_process_on_its_own_exchanges_with_itself():
+    link = Link.open(None, timeout_s=1.0)
+    assert (link.rank, link.num_ranks) == (0, 1)
+    assert [part.tolist() for part in link.exchange([buffer([1, 2])], [2])] == [[1, 2]]

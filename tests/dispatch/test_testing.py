@@ -1,0 +1,61 @@
+import os
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from earl_dispatch import Columns
+from earl_dispatch.testing import assert_same_bits, run_ranks
+
+
+def rank_plus(number: int) -> int:
+    return dist.get_rank() + number
+
+
+def fail_on_rank_1() -> None:
+    if dist.get_rank() == 1:
+        raise KeyError("lost")
+
+
+def die_on_rank_1() -> None:
+    if dist.get_rank() == 1:
+        os._exit(3)
+    time.sleep(60)
+
+
+def sleep_on_rank_1() -> None:
+    if dist.get_rank() == 1:
+        time.sleep(60)
+
+
+def test_each_rank_runs_the_function_and_returns_its_result():
+    assert run_ranks(2, rank_plus, 5) == [5, 6]
+
+
+def test_a_failing_rank_is_raised_with_its_traceback():
+    with pytest.raises(RuntimeError, match=r"(?s)rank 1 failed:.*fail_on_rank_1.*KeyError: 'lost'"):
+        run_ranks(2, fail_on_rank_1)
+
+
+def test_a_dead_rank_is_named_without_waiting_for_the_others():
+    with pytest.raises(RuntimeError, match="rank 1 died without a result"):
+        run_ranks(2, die_on_rank_1)
+
+
+def test_a_rank_that_takes_too_long_is_named():
+    with pytest.raises(TimeoutError, match=r"no result in 1\.5 s from rank \[.*1\]"):
+        run_ranks(2, sleep_on_rank_1, timeout_s=1.5)
+
+
+def test_nans_of_different_payload_are_not_the_same_bits():
+    one, two = (
+        Columns(
+            lengths=torch.tensor([1]),
+            per_token={"x": torch.tensor([bits], dtype=torch.int32).view(torch.float32)},
+            per_row={},
+        )
+        for bits in (0x7FC00001, 0x7FC00002)
+    )
+    assert_same_bits(one, one)
+    with pytest.raises(AssertionError, match="x"):
+        assert_same_bits(one, two)

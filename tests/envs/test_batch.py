@@ -1,0 +1,304 @@
+"""Stepping many games: any subset, all or nothing, neighbours unharmed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from earl_envs import Game, GameBatch, game_ids, make_batch, make_game
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+ID = "earl/TicTacToe-v0"
+
+
+class Fragile(Game):
+    """Counts to three; the seed decides which of its methods raises at count two."""
+
+    num_seats, num_actions, max_moves = 2, 2, 3
+    faults = ("none", "apply", "legal", "returns", "seat", "endless", "initial")
+
+    def initial(self, rng):
+        fault = self.faults[int(rng.integers(len(self.faults)))]
+        if fault == "initial":
+            raise RuntimeError("initial broke")
+        return (fault, 0)
+
+    def _answer(self, method, state, value):
+        if state == (method, 2):
+            raise RuntimeError(f"{method} broke")
+        return value
+
+    def seat(self, state):
+        return self._answer("seat", state, state[1] % 2)
+
+    def legal(self, state):
+        return self._answer("legal", state, [0, 1])
+
+    def apply(self, state, action):
+        fault, count = state
+        return self._answer("apply", (fault, count + 1), (fault, count + 1))
+
+    def returns(self, state):
+        running = state[1] < 3 or state[0] == "endless"
+        return self._answer("returns", state, None if running else (1.0, -1.0))
+
+    def text(self, state, seat):
+        return f"{state[1]}"
+
+    def move_name(self, state, action):
+        return f"[{action}]"
+
+
+class Dealt(Game):
+    """The start is all chance; one move ends the game."""
+
+    num_seats, num_actions, max_moves = 1, 1, 1
+
+    def initial(self, rng):
+        return (int(rng.integers(2**60)), False)
+
+    def seat(self, state):
+        return 0
+
+    def legal(self, state):
+        return [0]
+
+    def apply(self, state, action):
+        return (state[0], True)
+
+    def returns(self, state):
+        return (1.0,) if state[1] else None
+
+    def text(self, state, seat):
+        return str(state[0])
+
+    def move_name(self, state, action):
+        return "[go]"
+
+
+def _seed_of(fault: str) -> int:
+    def drawn(seed: int) -> str:
+        return Fragile.faults[int(np.random.default_rng(seed).integers(len(Fragile.faults)))]
+
+    return next(seed for seed in range(1_000) if drawn(seed) == fault)
+
+
+def _assert_same(batch: GameBatch, index: int, game: Game, state: object) -> None:
+    returns = game.returns(state)
+    over = returns is not None
+    assert batch.state(index) == state
+    assert batch.done[index] == over
+    assert batch.seats[index] == (-1 if over else game.seat(state))
+    assert batch.legal(index) == ([] if over else game.legal(state))
+    assert np.flatnonzero(batch.legal_mask[index]).tolist() == sorted(batch.legal(index))
+    assert batch.returns[index].tolist() == list(returns or (0.0,) * game.num_seats)
+    for seat in range(game.num_seats):
+        assert batch.text(index, seat) == game.text(state, seat)
+
+
+@pytest.mark.parametrize("game_id", game_ids())
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32), batch_size=st.integers(1, 4))
+def test_subsets_stepped_together_equal_games_played_one_by_one(game_id, seed, batch_size):
+    game, rng = make_game(game_id), np.random.default_rng(seed)
+    batch = make_batch(game_id, batch_size=batch_size, seed=seed)
+    states = [game.initial(np.random.default_rng(s)) for s in batch.seeds]
+    moves: list[list[int]] = [[] for _ in states]
+    while not batch.done.all():
+        running = np.flatnonzero(~batch.done)
+        chosen = rng.permutation(running)[: rng.integers(1, len(running) + 1)].tolist()
+        actions = [int(rng.choice(game.legal(states[index]))) for index in chosen]
+        batch.step(actions, chosen)
+        for index, action in zip(chosen, actions, strict=True):
+            states[index] = game.apply(states[index], action)
+            moves[index].append(action)
+    for index, state in enumerate(states):
+        _assert_same(batch, index, game, state)
+        assert batch.moves(index) == tuple(moves[index])
+        assert batch.num_moves[index] == len(moves[index])
+    assert not batch.failed
+
+
+def test_running_games_equal_the_rules_too():
+    game, batch = make_game(ID), make_batch(ID, batch_size=3, seed=0)
+    batch.step([4, 0, 8])
+    batch.step([1], [2])
+    for index, actions in enumerate([(4,), (0,), (8, 1)]):
+        state = (0, 0)
+        for action in actions:
+            state = game.apply(state, action)
+        _assert_same(batch, index, game, state)
+
+
+def test_default_steps_every_unfinished_game_in_order():
+    batch = make_batch(ID, batch_size=3, seed=0)
+    for action in (0, 3, 1, 4, 2):
+        batch.step([action], [1])
+    assert batch.done.tolist() == [False, True, False]
+    batch.step([5, 6])
+    assert [batch.moves(index) for index in range(3)] == [(5,), (0, 3, 1, 4, 2), (6,)]
+
+
+def test_finished_game_keeps_its_last_board():
+    batch = make_batch(ID, batch_size=1, seed=0)
+    for action in (0, 3, 1, 4, 2):
+        batch.step([action])
+    assert batch.text(0, seat=0) == "X X X\nO O 6\n7 8 9"
+    assert batch.returns.tolist() == [[1.0, -1.0]]
+
+
+@pytest.mark.parametrize(
+    ("actions", "indices", "message"),
+    [
+        ([8, 0], [1, 0], "action 0 is illegal in game 0"),
+        ([8, 9], [1, 0], "action 9 is illegal in game 0"),
+        ([8, -1], [1, 0], "action -1 is illegal in game 0"),
+        ([8, 2**70], [1, 0], f"action {2**70} is illegal in game 0"),
+        ([8, 5], [1, 2], "game 2 is over and takes no action, got 5"),
+        ([8, 5], [1, 3], r"index must be in 0..2, got 3"),
+        ([8, 5], [1, -3], r"index must be in 0..2, got -3"),
+        ([8, 5], [1, 1], "got index 1 twice"),
+        ([8, 5], [1], "one action per game: got 2 for 1 games"),
+        ([8, 5, 6], None, "one action per game: got 3 for 2 games"),
+        ([8, 1.5], [1, 0], "every action must be an integer, got 8.0 at place 0"),
+        ([True, False], [1, 0], "every action must be an integer, got True at place 0"),
+        ([8, None], [1, 0], "every action must be an integer, got None at place 1"),
+        (["8", "5"], [1, 0], "every action must be an integer, got '8' at place 0"),
+        ([8, 5], np.array([True, False]), "every index must be an integer, got True at place 0"),
+        ([[8]], [1], r"expected one action per game, got an array of shape \(1, 1\)"),
+    ],
+)
+def test_unsound_call_names_the_fault_and_moves_no_game(actions, indices, message):
+    batch = make_batch(ID, batch_size=3, seed=0)
+    batch.step([0], [0])
+    for action in (0, 3, 1, 4, 2):
+        batch.step([action], [2])
+    before = batch.num_moves.tolist()
+    with pytest.raises(ValueError, match=message):
+        batch.step(actions, indices)
+    assert batch.num_moves.tolist() == before
+    assert batch.state(1) == (0, 0)
+
+
+def test_no_games_to_step_is_no_fault():
+    batch = make_batch(ID, batch_size=1, seed=0)
+    batch.step([], [])
+    assert batch.num_moves.tolist() == [0]
+
+
+@pytest.mark.parametrize("fault", ["apply", "legal", "returns", "seat"])
+def test_game_that_raises_ends_alone(fault):
+    batch = GameBatch(Fragile(), seeds=[_seed_of("none"), _seed_of(fault), _seed_of("none")])
+    batch.step([0, 0, 0])
+    batch.step([1, 1, 1])
+    assert batch.done.tolist() == [False, True, False]
+    assert dict(batch.failed) == {1: batch.failed[1]}
+    assert batch.failed[1].startswith(f"RuntimeError: {fault} broke (")
+    assert batch.moves(1) == (0,)
+    assert batch.text(1, seat=0) == "1"
+    assert batch.legal(1) == []
+    assert batch.seats.tolist() == [0, -1, 0]
+    batch.step([1, 1])
+    assert batch.done.all()
+    assert batch.returns.tolist() == [[1.0, -1.0], [0.0, 0.0], [1.0, -1.0]]
+
+
+def test_game_that_outlives_its_max_moves_fails():
+    batch = GameBatch(Fragile(), seeds=[_seed_of("endless")])
+    for _ in range(3):
+        batch.step([0])
+    assert "still running after max_moves = 3 moves" in batch.failed[0]
+
+
+def test_game_that_cannot_start_leaves_the_others_playing():
+    batch = GameBatch(Fragile(), seeds=[_seed_of("initial"), _seed_of("none")])
+    assert batch.done.tolist() == [True, False]
+    assert batch.legal_mask.tolist() == [[False, False], [True, True]]
+    assert batch.moves(0) == ()
+    with pytest.raises(ValueError, match="game 0 failed to start: RuntimeError: initial broke"):
+        batch.state(0)
+    batch.step([1])
+    assert batch.num_moves.tolist() == [0, 1]
+
+
+def test_same_seed_gives_the_same_games_in_a_batch_of_any_size():
+    game = Dealt()
+    small, large = (make_batch(ID, batch_size=size, seed=5).seeds for size in (2, 5))
+    assert large[:2] == small
+    assert len(set(large)) == 5
+    assert make_batch(ID, batch_size=2, seed=6).seeds != small
+    starts = [GameBatch(game, seeds=large).state(index) for index in range(5)]
+    assert starts == [GameBatch(game, seeds=[seed]).state(0) for seed in large]
+    assert len(set(starts)) == 5
+
+
+def test_process_global_random_state_is_untouched():
+    # In a process of its own, as the type checker of the test run draws from `random` itself.
+    code = f"""
+import random
+import numpy as np
+import earl_envs
+
+def global_states():
+    return repr((random.getstate(), np.random.get_state()))
+
+before = global_states()
+batch = earl_envs.make_batch({ID!r}, batch_size=4, seed=0)
+rng = earl_envs.episode_rng(0, game_id={ID!r}, episode=0, seat=0)
+opponent = earl_envs.make_opponent("random")
+batch.step([opponent.move(batch.game, batch.state(i), 0, rng) for i in range(4)])
+assert global_states() == before
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_arrays_are_live_and_read_only():
+    batch = make_batch(ID, batch_size=1, seed=0)
+    seats = batch.seats
+    batch.step([0])
+    assert seats.tolist() == [1]
+    for array in (batch.seats, batch.done, batch.returns, batch.num_moves):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_array_types_are_as_documented():
+    batch = make_batch(ID, batch_size=2, seed=0)
+    arrays = (batch.seats, batch.done, batch.returns, batch.num_moves, batch.legal_mask)
+    assert [array.dtype for array in arrays] == [np.int8, np.bool_, np.float32, np.int32, np.bool_]
+    assert batch.returns.shape == (2, 2)
+    assert batch.legal_mask.shape == (2, 9)
+    assert batch.legal_mask.all()
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"batch_size": 0, "seed": 0}, "batch_size must be >= 1, got 0"),
+        ({"batch_size": 1, "seed": -1}, "seed must not be negative, got -1"),
+    ],
+)
+def test_unsound_batch_is_refused(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        make_batch(ID, **kwargs)
+
+
+def test_unsound_seeds_are_refused():
+    with pytest.raises(ValueError, match="seeds must not be negative, got -2 for game 1"):
+        GameBatch(Dealt(), seeds=[0, -2])
+    with pytest.raises(ValueError, match="at least one seed"):
+        GameBatch(Dealt(), seeds=[])
+
+
+@pytest.mark.parametrize("seat", [-1, 2])
+def test_view_of_a_seat_that_is_not_there_is_refused(seat):
+    with pytest.raises(ValueError, match=rf"seat must be in 0..1, got {seat}"):
+        make_batch(ID, batch_size=1, seed=0).text(0, seat)
+
+
+def test_queries_refuse_an_index_that_is_not_there():
+    batch = make_batch(ID, batch_size=1, seed=0)
+    for query in (batch.state, batch.legal, batch.moves):
+        with pytest.raises(ValueError, match=r"index must be in 0..0, got -1"):
+            query(-1)

@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+from earl_selector.trend import Trend, fit_trend
+from hypothesis import given
+from hypothesis import strategies as st
+
+series = st.dictionaries(st.integers(0, 50), st.integers(0, 10**6), min_size=2, max_size=6).map(
+    lambda points: sorted(points.items())
+)
+
+
+def test_forecast_is_the_last_value_plus_the_growth_per_step():
+    trend = fit_trend([10, 12, 14], [100, 140, 180])
+    assert trend == Trend(last_tokens=180, growth_tokens_per_step=20.0)
+    assert trend.next_tokens == 200
+
+
+def test_falling_series_forecasts_its_last_value():
+    assert fit_trend([0, 1, 2], [300, 200, 100]).next_tokens == 100
+
+
+def test_single_value_is_its_own_forecast():
+    assert fit_trend([7], [42]) == Trend(last_tokens=42, growth_tokens_per_step=0.0)
+
+
+@given(series)
+def test_slope_equals_that_of_numpy(points):
+    steps, tokens = [list(column) for column in zip(*points, strict=True)]
+    slope = np.polyfit(steps, tokens, 1)[0]
+    assert fit_trend(steps, tokens).growth_tokens_per_step == pytest.approx(slope, abs=1e-3)
+
+
+@given(series)
+def test_forecast_is_never_below_the_last_value(points):
+    steps, tokens = [list(column) for column in zip(*points, strict=True)]
+    assert fit_trend(steps, tokens).next_tokens >= tokens[-1]
+
+
+@pytest.mark.parametrize(
+    ("growth", "limit_tokens", "num_steps"),
+    [(10.0, 130, 3), (10.0, 131, 4), (0.0, 130, None), (-5.0, 130, None), (-5.0, 100, 0)],
+)
+def test_steps_until_a_limit(growth, limit_tokens, num_steps):
+    trend = Trend(last_tokens=100, growth_tokens_per_step=growth)
+    assert trend.steps_until(limit_tokens) == num_steps
