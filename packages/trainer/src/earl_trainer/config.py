@@ -74,7 +74,7 @@ class AlgorithmConfig:
     clip_high: PositiveFloat = 0.2
     """The ratio to the old policy counts as clipped above 1 + clip_high."""
     kl_coefficient: NonNegativeFloat = 0.0
-    """Weight of the KL divergence to the policy after warm-up; 0 computes no reference log-probs."""
+    """Weight of the KL divergence to the policy after warm-up; 0 leaves the reference out."""
     aggregation: Literal["token-mean", "sequence-mean"] = "token-mean"
     """How the losses of tokens become one number."""
 

@@ -2,13 +2,13 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
 
 @contextmanager
-def interrupts_deferred(on_deferred: Callable[[], None]) -> Iterator[None]:
+def interrupts_deferred(on_deferred: Callable[[], None]) -> Generator[None]:
     """Hold back KeyboardInterrupt until the block has ended.
 
     For the part of a step that changes weights: interrupted there, the run would resume from half a

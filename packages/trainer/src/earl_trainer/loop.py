@@ -1,4 +1,4 @@
-"""The training loop: rollout, experience preparation, dispatch, update, new weights; step by step."""
+"""The training loop: rollout, experience preparation, dispatch, update, new weights."""
 
 from earl_trainer.experience.samples import build_columns, episode_advantages, rewards_of
 from earl_trainer.experience.transfer import send_to_learner

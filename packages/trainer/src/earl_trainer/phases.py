@@ -1,4 +1,4 @@
-"""The phases of a run: the same loop with another player, another algorithm and its own schedule."""
+"""The phases of a run: the same loop with another player, algorithm and schedule."""
 
 import copy
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Rules between the fields of a config, checked before anything heavy starts or once the model is known."""
+"""Rules between the fields of a config, and between a config and its model."""
 
 from earl_envs import OPPONENTS, Game, TextProtocol, episode_rng, make_game, suggest
 from transformers import PreTrainedModel
@@ -79,6 +79,6 @@ def check_context(config: RunConfig, game: Game, chat: ChatFormat, model: PreTra
     needed = prompt_tokens + config.rollout.max_reply_tokens
     if limit < needed:
         raise ValueError(
-            f"rollout.max_context_tokens must hold one turn: a prompt of {prompt_tokens} tokens and "
-            f"a reply of {config.rollout.max_reply_tokens} need {needed}, got {limit}"
+            f"rollout.max_context_tokens must hold one turn: a prompt of {prompt_tokens} tokens "
+            f"and a reply of {config.rollout.max_reply_tokens} need {needed}, got {limit}"
         )

@@ -32,7 +32,7 @@ from earl_trainer.tracking.tracker import Tracker
 
 @dataclass(slots=True, kw_only=True)
 class RunState:
-    """Where a run stands between two steps; with the weights and the optimizer, all that a resume needs."""
+    """Where a run stands between two steps; a resume needs this, the weights and the optimizer."""
 
     step: int
     """The next step."""
@@ -113,7 +113,7 @@ class Run:
         """
         if name in self.state.evaluations:
             return
-        results = {step: result for step, result in self.state.evaluations.values()}
+        results = dict(self.state.evaluations.values())
         result = results.get(self.state.step) or self._play_match(name)
         self.state.evaluations[name] = (self.state.step, result)
         self.tracker.log_evaluation(name, self.state.step, result)

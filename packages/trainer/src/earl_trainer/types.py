@@ -76,7 +76,7 @@ class Episode:
     """Moves of all seats in the order they were played."""
     end_reason: EndReason
     outcome: float
-    """The rules' return for the learner's seat; the floor of -1 after a forfeit; 0 when cut or failed."""
+    """The rules' return for the learner's seat; -1 after a forfeit; 0 when cut or failed."""
     detail: str = ""
     """What went wrong, when something did."""
 

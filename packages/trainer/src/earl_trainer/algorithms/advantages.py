@@ -20,9 +20,10 @@ def group_normalised(
 ) -> Float[Tensor, " episodes"]:
     """GRPO's advantage: how much better an episode did than its group, in standard deviations.
 
-    A_i = (r_i - mean(r_g)) / std(r_g) over the group g of episode i (DeepSeekMath, arXiv:2402.03300,
-    section 4.1.2), with the biased std in two passes. Deviation from the paper: groups whose std is
-    below 1e-3, single episodes among them, get exactly 0 instead of a division by almost nothing.
+    A_i = (r_i - mean(r_g)) / std(r_g) over the group g of episode i (DeepSeekMath,
+    arXiv:2402.03300, section 4.1.2), with the biased std in two passes. Deviation from the paper:
+    groups whose std is below 1e-3, single episodes among them, get exactly 0 instead of a division
+    by almost nothing.
 
     Args:
         rewards: [episodes].
@@ -52,7 +53,7 @@ def group_centred(
 def constant_one(
     rewards: Float[Tensor, " episodes"], groups: Int64[Tensor, " episodes"]
 ) -> Float[Tensor, " episodes"]:
-    """Weigh every episode alike whatever its reward: imitation (maximum likelihood) as a special case.
+    """Weigh every episode alike whatever its reward, which makes maximum likelihood of REINFORCE.
 
     REINFORCE with A = 1 on demonstrations is the gradient of their log-likelihood (Williams, 1992).
 

@@ -18,7 +18,9 @@ AggregationFunction = Callable[
 def token_mean(
     mask: Bool[Tensor, " tokens"], lengths: Int64[Tensor, " rows"]
 ) -> Float[Tensor, " tokens"]:
-    """Weigh all trained tokens of the mini-batch alike: w_t = m_t / sum(m) (DAPO, arXiv:2503.14476, eq. 8).
+    """Weigh all trained tokens of the mini-batch alike.
+
+    w_t = m_t / sum(m) (DAPO, arXiv:2503.14476, eq. 8).
 
     Args:
         mask: [tokens] of all rows one after the other.
@@ -32,7 +34,8 @@ def sequence_mean(
 ) -> Float[Tensor, " tokens"]:
     """Weigh all rows alike: w_t = m_t / (|m_i| R), R the rows with a trained token.
 
-    GRPO's own aggregation (DeepSeekMath, arXiv:2402.03300, eq. 3); tokens of long replies count less.
+    GRPO's own aggregation (DeepSeekMath, arXiv:2402.03300, eq. 3); tokens of long replies count
+    less.
 
     Args:
         mask: [tokens] of all rows one after the other.

@@ -34,8 +34,8 @@ def token_logprobs(
 
     log p(y_t) = log softmax(logits_{t-1} / temperature)[y_t] in float32, as the sampler computes it
     (Sutton and Barto, "Reinforcement Learning", 2nd ed., eq. 13.2 with the temperature inside).
-    Only rows of `logits_BPV` in front of a trained token take part, so whatever stands elsewhere, NaN
-    included, reaches neither the value nor the gradient.
+    Only logits in front of a trained token take part, so whatever stands elsewhere, NaN included,
+    reaches neither the value nor the gradient.
 
     Args:
         logits_BPV: Logits at `positions_P` of each row.

@@ -38,7 +38,7 @@ class LossInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossOutputs:
-    """A loss per token and what to report of it, also per token; garbage where the mask is False."""
+    """A loss per token and what to report of it, also per token; void where the mask is False."""
 
     loss: Float[Tensor, "rows tokens"]
     metrics: dict[str, Float[Tensor, "rows tokens"]]

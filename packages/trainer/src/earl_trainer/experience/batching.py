@@ -38,8 +38,8 @@ def pad(
 ) -> Shaped[Tensor, "rows width"]:
     """Lay ragged values out as rows, zeros on the right.
 
-    Causal attention never looks to the right, so no attention mask is needed and positions count from
-    0 in every row, however much is padded.
+    Causal attention never looks to the right, so no attention mask is needed and positions count
+    from 0 in every row, however much is padded.
 
     Args:
         values: [tokens] of all rows one after the other.

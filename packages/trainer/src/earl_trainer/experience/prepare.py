@@ -18,8 +18,8 @@ from earl_trainer.learner.forward import score
 class Preparer:
     """Adds a column of log-probs per scoring model to the samples.
 
-    Old log-probs are computed with the weights before the step's first update and with the learner's
-    own numerics, not taken from the engine: with a learning rate of 0 the ratio is then 1.
+    Old log-probs are computed with the weights before the step's first update and with the
+    learner's own numerics, not taken from the engine: with a learning rate of 0 the ratio is 1.
 
     Args:
         scorers: Name of the column -> the model that computes it; none if the loss needs none.

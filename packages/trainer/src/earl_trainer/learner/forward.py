@@ -27,8 +27,8 @@ def score(
     """
     positions = shifted_positions(mask)
     if len(positions) == 0:
-        # One position keeps the result connected to the parameters: all-masked rows give a loss of 0
-        # with zero gradients, not a loss without any.
+        # One position keeps the result connected to the parameters: all-masked rows give a loss
+        # of 0 with zero gradients, not a loss without any.
         positions = positions.new_zeros(1)
     logits = model(input_ids=token_ids, use_cache=False, logits_to_keep=positions).logits
     return token_logprobs(

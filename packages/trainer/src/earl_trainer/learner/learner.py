@@ -53,7 +53,8 @@ class Learner:
     learner gives up, since every later update would be dropped too.
 
     Example:
-        >>> learner = Learner(model, MasterAdamW(model, betas=(0.9, 0.95), weight_decay=0.0), objective, settings)
+        >>> optimizer = MasterAdamW(model, betas=(0.9, 0.95), weight_decay=0.0)
+        >>> learner = Learner(model, optimizer, objective, settings)
         >>> metrics = learner.update(columns, lr=1e-3, seed=0)
     """
 
@@ -86,7 +87,7 @@ class Learner:
         """Make `num_epochs` passes of `num_minibatches` updates each.
 
         Args:
-            batch: Columns of `experience.samples`, with `old_logprobs` where the loss looks at them.
+            batch: Columns of `experience.samples`, with the log-probs that the loss looks at.
             lr: Learning rate of this step.
             seed: Shuffles the rows into mini-batches.
             on_minibatch: Called with tokens done and in all, for progress.

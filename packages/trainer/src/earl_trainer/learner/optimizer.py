@@ -11,8 +11,8 @@ from torch import Tensor, nn
 def learning_rate(step: int, *, num_steps: int, peak: float, warmup_steps: int) -> float:
     """Linear warm-up, then a cosine from `peak` down to a tenth of it at the last step.
 
-    lr(s) = peak (0.1 + 0.9 (1 + cos(pi t)) / 2) with t the share of the remaining steps that is done
-    (SGDR without restarts, Loshchilov and Hutter, arXiv:1608.03983, eq. 5).
+    lr(s) = peak (0.1 + 0.9 (1 + cos(pi t)) / 2) with t the share of the remaining steps that is
+    done (SGDR without restarts, Loshchilov and Hutter, arXiv:1608.03983, eq. 5).
 
     Args:
         step: From 0.
@@ -31,8 +31,8 @@ class MasterAdamW:
     """AdamW (Loshchilov and Hutter, arXiv:1711.05101) that never updates in low precision.
 
     An update of relative size 1e-3 is lost in bfloat16, whose spacing is 2^-8. So parameters in any
-    precision below float32 have a float32 copy, which is what is updated and then rounded into them.
-    A float32 parameter is its own copy. Only matrices are decayed.
+    precision below float32 have a float32 copy, which is updated and then rounded into them. A
+    float32 parameter is its own copy. Only matrices are decayed.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""From a model's name to a model with its tokenizer: the only place that knows where models come from."""
+"""From a model's name to the model and its tokenizer, wherever they come from."""
 
 import importlib.util
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 from earl_envs import Game, suggest
+from torch import nn
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -36,8 +37,8 @@ def check_model_name(name: str) -> None:
     """Refuse a name that cannot be a model, before anything heavy starts.
 
     Raises:
-        ValueError: If it is no built-in name, no folder with a `config.json` and no "owner/name" of a
-            model hub.
+        ValueError: If it is no built-in name, no folder with a `config.json` and no "owner/name" of
+            a model hub.
     """
     folder = Path(name)
     if name in (TINY, SMOLLM2) or (folder / "config.json").is_file():
@@ -69,7 +70,8 @@ def load_model(config: ModelConfig, game: Game, *, game_id: str, seed: int) -> L
             max_context_tokens=config.max_positions,
             seed=seed,
         )
-        loaded = LoadedModel(model=model.to(_DTYPES[config.dtype]), tokenizer=tokenizer)
+        nn.Module.to(model, dtype=_DTYPES[config.dtype])
+        loaded = LoadedModel(model=model, tokenizer=tokenizer)
     elif config.name == SMOLLM2:
         loaded = _load_smollm2(_DTYPES[config.dtype])
     else:
@@ -90,7 +92,9 @@ def _ready(loaded: LoadedModel, device: str) -> LoadedModel:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     # Dropout, if a model has any, would make the ratio of two passes differ from 1.
-    loaded.model.eval().to(torch.device(device))
+    loaded.model.eval()
+    # Spelled so because the library's own `to` is wrapped in a way that hides its signature.
+    nn.Module.to(loaded.model, device=torch.device(device))
     return loaded
 
 

@@ -71,7 +71,7 @@ def build_model(
     max_context_tokens: int,
     seed: int,
 ) -> LlamaForCausalLM:
-    """Make a Llama with random weights in float32, its gated MLP three times as wide as the model."""
+    """Make a Llama with random float32 weights, its gated MLP three times as wide as the model."""
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden_size,
@@ -82,12 +82,12 @@ def build_model(
         max_position_embeddings=max_context_tokens,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.vocab[_END],
+        pad_token_id=tokenizer.vocab[_PAD],
     )
     # The library initialises from the process-wide generator; it is put back as it was.
     with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         return LlamaForCausalLM(config)
 
 

@@ -24,10 +24,10 @@ class Dialogue:
 class ChatFormat:
     """Renders conversations with a tokenizer's own chat template.
 
-    Token in, token out: the next prompt is the prompt, the emitted reply and a suffix that holds the
-    end of the turn and the next message. Only a template that rewrites earlier turns (some strip
-    their reasoning) is rendered anew each turn; the prompt then does not extend the tokens before it,
-    and `experience.samples` starts a new sample there.
+    Token in, token out: the next prompt is the prompt, the emitted reply and a suffix that holds
+    the end of the turn and the next message. Only a template that rewrites earlier turns (some strip
+    their reasoning) is rendered anew each turn; the prompt then does not extend the tokens before
+    it, and `experience.samples` starts a new sample there.
 
     Example:
         >>> chat = ChatFormat(tokenizer)
@@ -55,24 +55,21 @@ class ChatFormat:
         )
         """Tokens that end a reply."""
         # Text of the same board comes back thousands of times in a run.
-        self._suffix_ids = lru_cache(maxsize=1 << 16)(
-            lambda text: tuple(self._encode(self._suffix_text(text)))
-        )
-        self._first_ids = lru_cache(maxsize=1 << 12)(
-            lambda messages: tuple(self._encode(self._render(messages)))
-        )
+        self._suffix_ids = lru_cache(maxsize=1 << 16)(self._encode_suffix)
+        self._prompt_ids = lru_cache(maxsize=1 << 12)(self._encode_prompt)
         self.encode_reply = lru_cache(maxsize=1 << 12)(self._encode_reply)
+        """Writes a whole reply as a model would emit it, the end of the turn included."""
 
     def start(self, system: str, user: str) -> Dialogue:
         """Open a conversation with a system message (none if empty) and the first user message."""
         messages = (("system", system), ("user", user)) if system else (("user", user),)
-        return Dialogue(messages=messages, prompt_ids=self._first_ids(messages))
+        return Dialogue(messages=messages, prompt_ids=self._prompt_ids(messages))
 
     def extend(self, dialogue: Dialogue, reply_ids: Sequence[int], user: str) -> Dialogue:
         """Add the emitted reply and the next user message."""
         messages = (*dialogue.messages, ("assistant", self.decode(reply_ids)), ("user", user))
         if not self.append_only:
-            return Dialogue(messages=messages, prompt_ids=self._first_ids(messages))
+            return Dialogue(messages=messages, prompt_ids=self._prompt_ids(messages))
         suffix = self._suffix_ids(user)
         # A reply that was cut lacks the token that ends a turn; the suffix then brings it.
         if reply_ids and reply_ids[-1] == suffix[0]:
@@ -82,14 +79,16 @@ class ChatFormat:
 
     def decode(self, reply_ids: Sequence[int]) -> str:
         """Turn an emitted reply into text for the parser, without its special tokens."""
-        return self._decoded(tuple(reply_ids))
+        return str(self._tokenizer.decode(list(reply_ids), skip_special_tokens=True))
 
     def _encode_reply(self, text: str) -> tuple[int, ...]:
-        """Write a whole reply as a model would emit it, the end of the turn included."""
         return (*self._encode(text), self._suffix_ids("")[0])
 
-    def _decoded(self, reply_ids: tuple[int, ...]) -> str:
-        return str(self._tokenizer.decode(reply_ids, skip_special_tokens=True))
+    def _encode_suffix(self, user: str) -> tuple[int, ...]:
+        return tuple(self._encode(self._suffix_text(user)))
+
+    def _encode_prompt(self, messages: tuple[tuple[str, str], ...]) -> tuple[int, ...]:
+        return tuple(self._encode(self._render(messages)))
 
     def _suffix_text(self, user: str) -> str:
         marker = "[[reply]]"

@@ -1,4 +1,4 @@
-"""Playing many episodes at once: all games stepped together, every turn extending the same context."""
+"""Playing many episodes at once: all games in lockstep, every turn extending its context."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -49,7 +49,8 @@ class Collector:
     """Plays episodes of one game against one opponent, all in lockstep.
 
     Each round lets the opponents move until the learner's seat is to move or the game is over, then
-    asks the policy for all replies in one batch. An episode that goes wrong ends alone and says why.
+    asks the policy for all replies in one batch. An episode that goes wrong ends alone and says
+    why.
 
     Example:
         >>> rollout = collector.collect(LanguagePolicy(engine, temperature=1.0), starts)

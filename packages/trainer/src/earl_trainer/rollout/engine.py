@@ -22,7 +22,7 @@ class Request:
     """One reply to generate."""
 
     sequence_id: int
-    """Requests of one conversation share it, so that an engine can keep the conversation's cache."""
+    """Shared by the requests of one conversation, whose cache an engine may keep."""
     prompt_ids: Sequence[int]
     """[P] the whole context."""
     max_new_tokens: int
@@ -49,8 +49,8 @@ class Completion:
 class Engine(Protocol):
     """Generates replies with the current weights.
 
-    Lifecycle: `load_weights(v)` and `resize(tp)` between rollouts, `generate` within one. `interrupt`
-    may come from another thread; the running `generate` then returns what it has.
+    Lifecycle: `load_weights(v)` and `resize(tp)` between rollouts, `generate` within one.
+    `interrupt` may come from another thread; the running `generate` then returns what it has.
     """
 
     @property

@@ -1,6 +1,6 @@
 """Key/value storage of the embedded engine: conversations that grow turn by turn without copies."""
 
-from typing import Any, final
+from typing import final
 
 import torch
 from jaxtyping import Bool, Int64
@@ -21,37 +21,40 @@ class _RoomyLayer(CacheLayerMixin):
     is_sliding = False
     is_croppable = False
 
-    def __init__(self, **kwargs: Any) -> None:  # Any: the library passes what some layers need
-        super().__init__(**kwargs)
+    def __init__(self) -> None:
+        super().__init__()
         self._num_slots = 0
+        self._roomy_keys = self._roomy_values = torch.empty(0)
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        self.keys = key_states.new_empty((*key_states.shape[:2], 0, key_states.shape[-1]))
-        self.values = value_states.new_empty((*value_states.shape[:2], 0, value_states.shape[-1]))
+        self._roomy_keys = _with_room(key_states, 0, _ROOM_SLOTS)
+        self._roomy_values = _with_room(value_states, 0, _ROOM_SLOTS)
         self.is_initialized = True
 
     def update(
         self,
         key_states: Tensor,
         value_states: Tensor,
-        *args: Any,  # Any: the library's signature
-        **kwargs: Any,  # Any: the library's signature
+        *args: object,
+        **kwargs: object,
     ) -> tuple[Tensor, Tensor]:
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         start, end = self._num_slots, self._num_slots + key_states.shape[-2]
-        if end > self.keys.shape[-2]:
+        if end > self._roomy_keys.shape[-2]:
             room = -(-end // _ROOM_SLOTS) * _ROOM_SLOTS
-            self.keys = _with_room(self.keys, start, room)
-            self.values = _with_room(self.values, start, room)
-        self.keys[..., start:end, :] = key_states
-        self.values[..., start:end, :] = value_states
+            self._roomy_keys = _with_room(self._roomy_keys, start, room)
+            self._roomy_values = _with_room(self._roomy_values, start, room)
+        self._roomy_keys[..., start:end, :] = key_states
+        self._roomy_values[..., start:end, :] = value_states
         self._num_slots = end
-        return self.keys[..., :end, :], self.values[..., :end, :]
+        self.keys = self._roomy_keys[..., :end, :]
+        self.values = self._roomy_values[..., :end, :]
+        return self.keys, self.values
 
     def select_rows(self, rows: Int64[Tensor, " rows"]) -> None:
-        self.keys = self.keys[rows]
-        self.values = self.values[rows]
+        self._roomy_keys = self._roomy_keys[rows]
+        self._roomy_values = self._roomy_values[rows]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self._num_slots + query_length, 0

@@ -1,7 +1,7 @@
 """The figures of one training step."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import final
@@ -36,7 +36,7 @@ class StageClock:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> Generator[None]:
         """Add the block's wall-clock time to a stage."""
         start = time.perf_counter()
         try:
@@ -51,7 +51,7 @@ class StageClock:
         rates = {
             f"rate/{name}_tokens_per_s": tokens / self.seconds[name]
             for name, tokens in stage_tokens.items()
-            if self.seconds.get(name)
+            if tokens
         }
         return {**times, **rates}
 

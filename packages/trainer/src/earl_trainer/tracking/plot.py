@@ -1,5 +1,6 @@
 """The picture of a run: the only module that imports matplotlib."""
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -66,7 +67,7 @@ def plot_run(
             "gradient norm": "policy/grad_norm",
         },
     )
-    update.set(title="update", yscale="symlog")
+    update.set(title="update")
     update.set_yscale("symlog", linthresh=1e-3)
     _lines(
         speed,
@@ -94,6 +95,6 @@ def _match(axes: Axes, name: str, step: int, result: MatchResult) -> None:
 
 
 def _mark_phases(axes: Axes, rows: Sequence[Row]) -> None:
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in itertools.pairwise(rows):
         if before["phase"] != after["phase"]:
             axes.axvline(after["step"], color="0.8", zorder=0)

@@ -51,7 +51,7 @@ class StepOutcome:
         tokens = self.columns.num_tokens
         stage_tokens = {
             "rollout": self.rollout.generated_tokens,
-            "prepare": tokens,
+            "prepare": tokens if "old_logprobs" in self.columns.per_token else 0,
             "update": tokens,
         }
         return StepRecord(
