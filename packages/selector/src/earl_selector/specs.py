@@ -11,6 +11,7 @@ _MIB: Final = 2**20
 # type (modeling_qwen2.Qwen2Attention) rather than into its config.
 _QKV_BIAS_OF_MODEL_TYPE: Final[Mapping[str, bool]] = MappingProxyType({
     "llama": False,
+    "mistral": False,
     "qwen2": True,
 })
 

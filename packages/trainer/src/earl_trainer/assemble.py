@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig, SelectorConfig
-from earl_trainer.models.load import load_folder, load_model
+from earl_trainer.models.load import load_folder, load_model, quieten_library
 from earl_trainer.overrides import CONFIG_FILE, to_tree
 from earl_trainer.phases import RL, WARMUP, plan_phases
 from earl_trainer.rollout.chat import ChatFormat
@@ -22,7 +22,7 @@ from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.rules import check_config, check_context
 from earl_trainer.run import Run, RunState
 from earl_trainer.seeding import derive_seed
-from earl_trainer.tracking.console import make_display
+from earl_trainer.tracking.console import Display, make_display
 from earl_trainer.tracking.sinks import JsonLines, Sink
 from earl_trainer.tracking.tracker import Tracker
 from earl_trainer.tracking.wandb_sink import WandbSink, choose_mode
@@ -30,17 +30,21 @@ from earl_trainer.tracking.wandb_sink import WandbSink, choose_mode
 _WANDB_ID = "wandb_id"
 
 
-def assemble_run(config: RunConfig, folder: Path, *, resume: bool) -> Run:
+def assemble_run(
+    config: RunConfig, folder: Path, *, resume: bool, display: Display | None = None
+) -> Run:
     """Put a run together; everything that can be refused is refused here.
 
     Args:
         config: The whole config.
         folder: Of the run: new, or with a checkpoint to go on from.
         resume: Whether to go on.
+        display: Shows the run; by default a live table in a terminal and plain lines elsewhere.
 
     Raises:
         ValueError: With the rule and the value of whatever does not fit.
     """
+    quieten_library()
     check_config(config)
     checkpoints = CheckpointStore(folder / "checkpoints", keep=config.tracking.keep_checkpoints)
     checkpoint = checkpoints.latest() if resume else None
@@ -51,7 +55,7 @@ def assemble_run(config: RunConfig, folder: Path, *, resume: bool) -> Run:
 
     game = make_game(config.env)
     loaded = (
-        load_model(config.model, game, game_id=config.env, seed=derive_seed(config.seed, "model"))
+        load_model(config.model, game, seed=derive_seed(config.seed, "model"))
         if checkpoint is None
         else load_folder(checkpoint / "model", device=config.model.device)
     )
@@ -104,8 +108,10 @@ def assemble_run(config: RunConfig, folder: Path, *, resume: bool) -> Run:
         tracker=_make_tracker(
             config,
             folder,
-            phase_steps={phase.name: phase.num_steps for phase in phases},
-            first_step=state.step,
+            display=display
+            or make_display(
+                {phase.name: phase.num_steps for phase in phases}, first_step=state.step
+            ),
             positions=positions,
         ),
         checkpoints=checkpoints,
@@ -139,14 +145,8 @@ def make_selector(
 
 
 def _make_tracker(
-    config: RunConfig,
-    folder: Path,
-    *,
-    phase_steps: dict[str, int],
-    first_step: int,
-    positions: dict[str, int],
+    config: RunConfig, folder: Path, *, display: Display, positions: dict[str, int]
 ) -> Tracker:
-    display = make_display(phase_steps, first_step=first_step)
     display.note(f"recipe {config.recipe}, run folder {folder}")
     sinks: list[Sink] = []
     setting = config.tracking.wandb

@@ -8,6 +8,8 @@ from typing import final
 
 _MARKER = "COMPLETE"
 _PREFIX = "step-"
+_PARTIAL = ".partial-"
+_REPLACED = ".replaced"
 
 
 @final
@@ -15,8 +17,9 @@ class CheckpointStore:
     """Numbered checkpoint folders of one run.
 
     A checkpoint is written under another name, flushed to disk, marked complete and only then
-    renamed into place; older ones go after that. A process killed at any moment leaves the previous
-    checkpoint as it was, and what it had half written is ignored and swept up by the next save.
+    renamed into place; older ones, and one of the same step, go after that. A process killed at any
+    moment leaves the previous checkpoint or the new one whole, and what it had half written or half
+    deleted is ignored and swept up by the next save.
 
     Example:
         >>> store = CheckpointStore(run_dir / "checkpoints", keep=2)
@@ -32,9 +35,8 @@ class CheckpointStore:
     def save(self, step: int, write: Callable[[Path], None]) -> Path:
         """Let `write` fill a new folder and make it the checkpoint of `step`; return its path."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        for leftover in self._folder.glob(".partial-*"):
-            shutil.rmtree(leftover)
-        partial = self._folder / f".partial-{_PREFIX}{step:06d}"
+        self._sweep()
+        partial = self._folder / f"{_PARTIAL}{_PREFIX}{step:06d}"
         partial.mkdir()
         write(partial)
         for path in sorted(partial.rglob("*")):
@@ -44,11 +46,13 @@ class CheckpointStore:
         _flush(partial)
         final_path = self._folder / f"{_PREFIX}{step:06d}"
         if final_path.exists():
-            shutil.rmtree(final_path)
+            # Under this name `latest` still finds it until the new one is in place.
+            final_path.rename(final_path.with_suffix(_REPLACED))
         partial.rename(final_path)
         _flush(self._folder)
+        self._sweep()
         for old in self._complete()[: -self._keep]:
-            shutil.rmtree(old)
+            self._delete(old)
         return final_path
 
     def latest(self) -> Path | None:
@@ -57,9 +61,24 @@ class CheckpointStore:
         return complete[-1] if complete else None
 
     def _complete(self) -> list[Path]:
+        """Every whole checkpoint, oldest first; a replaced one counts as older than the new one."""
         return sorted(
-            path for path in self._folder.glob(f"{_PREFIX}*") if (path / _MARKER).is_file()
+            (path for path in self._folder.glob(f"{_PREFIX}*") if (path / _MARKER).is_file()),
+            key=lambda path: (int(path.stem.removeprefix(_PREFIX)), path.suffix != _REPLACED),
         )
+
+    def _sweep(self) -> None:
+        """Delete what is half written or half deleted, and what has been replaced."""
+        for leftover in self._folder.glob(f"{_PARTIAL}*"):
+            shutil.rmtree(leftover)
+        for replaced in self._folder.glob(f"{_PREFIX}*{_REPLACED}"):
+            if replaced.with_suffix("").exists():
+                self._delete(replaced)
+
+    def _delete(self, checkpoint: Path) -> None:
+        # Renamed first, so that no half-deleted folder still bears its mark and its name.
+        doomed = checkpoint.rename(self._folder / f"{_PARTIAL}{checkpoint.name}")
+        shutil.rmtree(doomed)
 
 
 def _flush(path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from earl_envs import game_ids, suggest
 
 from earl_trainer.overrides import (
+    Tree,
     describe_fields,
     parse_flags,
     read_run_config,
@@ -68,22 +69,31 @@ def _read_train(arguments: Sequence[str]) -> Job:
         return partial(_print, _train_help())
     recipe = arguments[0] if arguments and not arguments[0].startswith("--") else None
     flags = parse_flags(arguments if recipe is None else arguments[1:])
-    resume_dir, run_dir = flags.pop("resume", None), flags.pop("run_dir", None)
-    config_path = flags.pop("config", None)
+    resume_dir, run_dir = _pop_path(flags, "resume"), _pop_path(flags, "run_dir")
+    config_path = _pop_path(flags, "config")
     if resume_dir is not None and (recipe is not None or run_dir is not None):
         raise ValueError("--resume goes on with the run in its folder: give no recipe or --run-dir")
-    overrides = [flags] if config_path is None else [read_yaml(Path(config_path)), flags]
+    overrides = [flags] if config_path is None else [read_yaml(config_path), flags]
     if resume_dir is None:
-        config = resolve(find_recipe(recipe or DEFAULT_RECIPE), *overrides)
-        folder = Path(run_dir or f"runs/{config.recipe}-{time.strftime('%Y%m%d-%H%M%S')}")
+        named = (tree["recipe"] for tree in reversed(overrides) if "recipe" in tree)
+        base = find_recipe(str(recipe or next(named, DEFAULT_RECIPE)))
+        config = resolve(base, *overrides)
+        folder = run_dir or Path(f"runs/{config.recipe}-{time.strftime('%Y%m%d-%H%M%S')}")
     else:
-        folder = Path(resume_dir)
+        folder = resume_dir
         config = resolve(read_run_config(folder), *overrides)
     # torch and transformers take seconds to load: only once the arguments have been read.
     from earl_trainer.assemble import assemble_run
     from earl_trainer.launch import run_to_end
 
     return partial(run_to_end, assemble_run(config, folder, resume=resume_dir is not None))
+
+
+def _pop_path(flags: Tree, name: str) -> Path | None:
+    value = flags.pop(name, None)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"--{name.replace('_', '-')} takes a path and has no fields")
+    return None if value is None else Path(value)
 
 
 def _print(text: str) -> int:

@@ -5,11 +5,13 @@ Bounds of single fields stand in their types; rules between fields stand in `ear
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt, Le, MinLen
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-_RULES = ConfigDict(extra="forbid", use_attribute_docstrings=True, validate_default=True)
+_RULES = ConfigDict(
+    extra="forbid", use_attribute_docstrings=True, validate_default=True, allow_inf_nan=False
+)
 
 PositiveInt = Annotated[int, Ge(1)]
 PositiveFloat = Annotated[float, Gt(0.0)]
@@ -83,7 +85,7 @@ class AlgorithmConfig:
 class LearnerConfig:
     """The model update of the reinforcement-learning phase."""
 
-    num_steps: NonNegativeInt = 100
+    num_steps: NonNegativeInt = 70
     """Steps of the phase, each with episodes of its own."""
     lr: NonNegativeFloat = 1e-3
     """Peak learning rate."""
@@ -97,9 +99,9 @@ class LearnerConfig:
     """Padded tokens per forward and backward pass; bounds memory, changes no gradient."""
     max_grad_norm: PositiveFloat = 1.0
     """Gradients are scaled down to this global norm."""
-    beta1: Annotated[float, Ge(0.0)] = 0.9
+    beta1: Annotated[float, Ge(0.0), Lt(1.0)] = 0.9
     """AdamW's first decay."""
-    beta2: Annotated[float, Ge(0.0)] = 0.95
+    beta2: Annotated[float, Ge(0.0), Lt(1.0)] = 0.95
     """AdamW's second decay."""
     weight_decay: NonNegativeFloat = 0.0
     """AdamW's decay of matrices."""
@@ -109,7 +111,7 @@ class LearnerConfig:
 class WarmupConfig:
     """The supervised phase before: scripted play, imitated by the same learner."""
 
-    num_steps: NonNegativeInt = 200
+    num_steps: NonNegativeInt = 150
     """Steps of the phase; 0 leaves it out."""
     num_episodes: PositiveInt = 128
     """Scripted episodes of one step."""

@@ -50,7 +50,8 @@ def read_yaml(path: Path) -> Tree:
         ValueError: If the file cannot be read or holds no mapping.
     """
     try:
-        content = yaml.safe_load(path.read_text())
+        # Scalars and keys stay text, as on the command line; the fields know their types.
+        content = yaml.load(path.read_text(), Loader=yaml.BaseLoader)
     except (OSError, yaml.YAMLError) as error:
         raise ValueError(f"cannot read the config {str(path)!r}: {_flat(str(error))}") from error
     if not _is_tree(content):
@@ -112,7 +113,10 @@ def _insert(tree: Tree, path: list[str], value: str) -> None:
         if not _is_tree(inner):
             inner = tree[key] = {_GROUP_KEY: inner}
         tree = inner
-    tree[path[-1]] = value
+    if _is_tree(tree.get(path[-1])):
+        tree[path[-1]][_GROUP_KEY] = value
+    else:
+        tree[path[-1]] = value
 
 
 def _merge(tree: Tree, override: Mapping[str, Any], *, path: tuple[str, ...]) -> None:

@@ -3,7 +3,6 @@
 from earl_envs import suggest
 
 from earl_trainer.config import (
-    AlgorithmConfig,
     LearnerConfig,
     ModelConfig,
     RolloutConfig,
@@ -18,16 +17,17 @@ DEFAULT_RECIPE = "tictactoe-tiny"
 RECIPES: dict[str, RunConfig] = {
     config.recipe: config
     for config in (
+        # A model from scratch: imitation of random legal play teaches the rules, GRPO to win.
         RunConfig(recipe=DEFAULT_RECIPE),
+        # A pretrained chat model with a template and a tokenizer of its own.
         RunConfig(
             recipe="tictactoe-smollm2",
             model=ModelConfig(name="smollm2-135m-instruct", dtype="bfloat16"),
-            warmup=WarmupConfig(num_steps=20, num_episodes=32, lr=1e-4, lr_warmup_steps=2),
+            warmup=WarmupConfig(num_steps=12, num_episodes=32, lr=1e-4, lr_warmup_steps=2),
             rollout=RolloutConfig(
                 num_episodes=64, group_size=8, max_reply_tokens=8, max_context_tokens=512
             ),
-            algorithm=AlgorithmConfig(),
-            learner=LearnerConfig(num_steps=35, lr=2e-5, max_microbatch_tokens=1536),
+            learner=LearnerConfig(num_steps=36, lr=4e-5, max_microbatch_tokens=1536),
             selector=SelectorConfig(memory_bytes=4 * 1024**3),
             tracking=TrackingConfig(checkpoint_every_steps=20, keep_checkpoints=1),
         ),

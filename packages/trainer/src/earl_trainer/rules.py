@@ -29,9 +29,10 @@ def check_config(config: RunConfig) -> None:
             f"evaluation.num_games must be a multiple of the game's {num_seats} seats, "
             f"got {num_games}"
         )
-    if config.model.hidden_size % config.model.num_heads:
+    # Rotary position embedding turns pairs of a head's dimensions.
+    if config.model.hidden_size % (2 * config.model.num_heads):
         raise ValueError(
-            "model.hidden_size must be a multiple of model.num_heads, got "
+            "model.hidden_size must be an even multiple of model.num_heads, got "
             f"{config.model.hidden_size} and {config.model.num_heads}"
         )
 

@@ -2,6 +2,7 @@
 
 import json
 import resource
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,6 +29,8 @@ from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.plot import plot_run
 from earl_trainer.tracking.step import StepOutcome
 from earl_trainer.tracking.tracker import Tracker
+
+_LEARNER_FILE = "learner.pt"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,7 +143,7 @@ class Run:
         learner = phase.make_learner(self.config, self.model)
         if resumes:
             assert self.resumed_from is not None
-            learner.load_state_dict(torch.load(self.resumed_from / "learner.pt"))
+            learner.load_state_dict(torch.load(self.resumed_from / _LEARNER_FILE))
         self._learner = learner
         return Stages(
             preparer=phase.make_preparer(self.config, self.model, reference), learner=learner
@@ -172,7 +175,10 @@ class Run:
     def _write(self, folder: Path) -> None:
         self.save_model(folder / "model")
         if self._learner is not None:
-            torch.save(self._learner.state_dict(), folder / "learner.pt")
+            torch.save(self._learner.state_dict(), folder / _LEARNER_FILE)
+        elif self.resumed_from is not None and (self.resumed_from / _LEARNER_FILE).exists():
+            # No phase has been entered since: the optimizer stands where it stood.
+            shutil.copy(self.resumed_from / _LEARNER_FILE, folder)
         state = {**self.state.to_dict(), "files": self.tracker.positions()}
         (folder / "state.json").write_text(json.dumps(state, indent=1))
 

@@ -21,7 +21,10 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     centre = rate + z2 / (2 * trials)
     half = _Z_95 * math.sqrt(rate * (1 - rate) / trials + z2 / (4 * trials**2))
     scale = 1 + z2 / trials
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    # The ends are exact there: rounded, an interval would leave out the rate it belongs to.
+    low = 0.0 if successes == 0 else (centre - half) / scale
+    high = 1.0 if successes == trials else (centre + half) / scale
+    return low, high
 
 
 def difference_interval(

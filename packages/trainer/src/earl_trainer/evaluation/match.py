@@ -65,6 +65,6 @@ class MatchResult:
         )
         return self.win_rate - earlier.win_rate, low, high
 
-    def to_dict(self) -> dict[str, float]:
+    def to_dict(self) -> dict[str, int | float]:
         """Return the figures by name, as `summary.json` holds them."""
         return asdict(self)

@@ -166,5 +166,5 @@ def build_columns(
     )
 
 
-def _flat(parts: Sequence[Sequence[float]], dtype: torch.dtype) -> torch.Tensor:
+def _flat(parts: Sequence[Sequence[float | int]], dtype: torch.dtype) -> torch.Tensor:
     return torch.tensor([value for part in parts for value in part], dtype=dtype)

@@ -17,7 +17,8 @@ def score(
     """Log-prob and entropy of each trained token under `model`, 0 elsewhere.
 
     Logits, which are by far the largest tensor of a language model, are computed only in front of
-    trained tokens.
+    trained tokens. Rows without one give zeros that are still connected to the parameters, with
+    zero gradients.
 
     Args:
         model: A causal language model.
@@ -26,10 +27,6 @@ def score(
         temperature: The sampler's.
     """
     positions = shifted_positions(mask)
-    if len(positions) == 0:
-        # One position keeps the result connected to the parameters: all-masked rows give a loss
-        # of 0 with zero gradients, not a loss without any.
-        positions = positions.new_zeros(1)
     logits = model(input_ids=token_ids, use_cache=False, logits_to_keep=positions).logits
     return token_logprobs(
         logits,

@@ -93,8 +93,8 @@ class Learner:
             on_minibatch: Called with tokens done and in all, for progress.
 
         Returns:
-            Means over updates of loss, grad_norm, entropy, the loss function's own metrics, and the
-            number of updates skipped for non-finite gradients.
+            Means over updates of loss, grad_norm, entropy and the loss function's own metrics, and
+            the number of updates skipped for non-finite gradients.
 
         Raises:
             RunFailedError: After five updates in a row with non-finite gradients.
@@ -112,7 +112,9 @@ class Learner:
                 done += minibatch.num_tokens
                 on_minibatch(done, total)
                 updates.append({**metrics, **self._apply(lr)})
-        return {name: sum(u[name] for u in updates) / len(updates) for name in updates[0]}
+        sums = {name: sum(u[name] for u in updates) for name in updates[0]}
+        means = {name: value / len(updates) for name, value in sums.items()}
+        return {**means, "skipped_updates": sums["skipped_updates"]}
 
     def accumulate(self, minibatch: Columns) -> dict[str, float]:
         """Add the gradient of one mini-batch's loss to the parameters, without an update."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 def learning_rate(step: int, *, num_steps: int, peak: float, warmup_steps: int) -> float:
-    """Linear warm-up, then a cosine from `peak` down to a tenth of it at the last step.
+    """Linear warm-up, then a cosine from `peak` that would reach a tenth of it after the last step.
 
     lr(s) = peak (0.1 + 0.9 (1 + cos(pi t)) / 2) with t the share of the remaining steps that is
     done (SGDR without restarts, Loshchilov and Hutter, arXiv:1608.03983, eq. 5).

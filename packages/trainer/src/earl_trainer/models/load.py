@@ -14,6 +14,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils import logging
 
 from earl_trainer.config import ModelConfig
 from earl_trainer.models.tiny import build_model, build_tokenizer
@@ -31,6 +32,12 @@ class LoadedModel:
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
+
+
+def quieten_library() -> None:
+    """Keep the model library's progress bars and notices out of the run's own display."""
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
 
 
 def check_model_name(name: str) -> None:
@@ -53,7 +60,7 @@ def check_model_name(name: str) -> None:
         )
 
 
-def load_model(config: ModelConfig, game: Game, *, game_id: str, seed: int) -> LoadedModel:
+def load_model(config: ModelConfig, game: Game, *, seed: int) -> LoadedModel:
     """Build or load the model that `config.name` names.
 
     Raises:
@@ -61,7 +68,7 @@ def load_model(config: ModelConfig, game: Game, *, game_id: str, seed: int) -> L
     """
     check_model_name(config.name)
     if config.name == TINY:
-        tokenizer = build_tokenizer(game, game_id=game_id, seed=seed)
+        tokenizer = build_tokenizer(game, seed=seed)
         model: PreTrainedModel = build_model(
             tokenizer,
             hidden_size=config.hidden_size,
@@ -89,13 +96,26 @@ def load_folder(folder: Path, *, device: str) -> LoadedModel:
 
 
 def _ready(loaded: LoadedModel, device: str) -> LoadedModel:
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    # A model file is mapped into memory at whatever alignment its header left, and matrix products
+    # round differently there: copied, a resumed run computes bit for bit what it did before.
+    for parameter in loaded.model.parameters():
+        parameter.data = parameter.data.clone()
     # Dropout, if a model has any, would make the ratio of two passes differ from 1.
     loaded.model.eval()
     # Spelled so because the library's own `to` is wrapped in a way that hides its signature.
-    nn.Module.to(loaded.model, device=torch.device(device))
+    nn.Module.to(loaded.model, device=_find_device(device))
     return loaded
+
+
+def _find_device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        # The name of a device that is not there is well-formed too: only an allocation tells.
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        first_line = str(error).splitlines()[0]
+        raise ValueError(f"model.device {name!r} cannot be used: {first_line}") from error
 
 
 def _load_smollm2(dtype: torch.dtype) -> LoadedModel:
@@ -122,7 +142,7 @@ def _load_pretrained(name: str, dtype: torch.dtype | Literal["auto"]) -> LoadedM
     try:
         model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
         tokenizer = AutoTokenizer.from_pretrained(name)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         first_line = str(error).splitlines()[0]
         raise ValueError(f"cannot load the model {name!r}: {first_line}") from error
     return LoadedModel(model=model, tokenizer=tokenizer)

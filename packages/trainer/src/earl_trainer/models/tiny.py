@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 
+import numpy as np
 import torch
-from earl_envs import Game, RandomOpponent, TextProtocol, episode_rng
+from earl_envs import Game, GameBatch, RandomOpponent, TextProtocol
 from tokenizers import Regex, Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Sequence, Split, WhitespaceSplit
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from earl_trainer.seeding import derive_seed
 
 _PAD, _UNKNOWN, _USER, _ASSISTANT, _END = (
     "<|pad|>",
@@ -34,19 +37,16 @@ _CHAT_TEMPLATE = (
 _NUM_VOCABULARY_GAMES = 200
 
 
-def build_tokenizer(game: Game, *, game_id: str, seed: int) -> PreTrainedTokenizerFast:
+def build_tokenizer(game: Game, *, seed: int) -> PreTrainedTokenizerFast:
     """Make a word-level tokenizer of everything that random play says in this game.
 
     Args:
         game: The rules.
-        game_id: Its id.
         seed: Of the games that are played to find the words.
     """
     splitter = Sequence([WhitespaceSplit(), Split(Regex(_WORD), behavior="isolated")])
     words = {
-        word
-        for text in _texts(game, game_id=game_id, seed=seed)
-        for word, _ in splitter.pre_tokenize_str(text)
+        word for text in _texts(game, seed=seed) for word, _ in splitter.pre_tokenize_str(text)
     }
     specials = [_PAD, _UNKNOWN, _USER, _ASSISTANT, _END]
     vocabulary = {word: index for index, word in enumerate([*specials, *sorted(words)])}
@@ -91,14 +91,17 @@ def build_model(
         return LlamaForCausalLM(config)
 
 
-def _texts(game: Game, *, game_id: str, seed: int) -> Iterable[str]:
+def _texts(game: Game, *, seed: int) -> Iterable[str]:
     """Everything that seats see and may reply in some randomly played games."""
     protocol, player = TextProtocol(game), RandomOpponent()
-    for episode in range(_NUM_VOCABULARY_GAMES):
-        rng = episode_rng(seed, game_id=game_id, episode=episode, seat=0)
-        state = game.initial(rng)
-        while game.returns(state) is None:
-            seat = game.seat(state)
+    rng = np.random.default_rng(seed)
+    batch = GameBatch(game, seeds=[derive_seed(seed, i) for i in range(_NUM_VOCABULARY_GAMES)])
+    while not batch.done.all():
+        running = [int(index) for index in np.flatnonzero(~batch.done)]
+        actions: list[int] = []
+        for index in running:
+            state, seat = batch.state(index), int(batch.seats[index])
             yield protocol.turn_message(state, seat)
-            yield from (protocol.format_move(state, action) for action in game.legal(state))
-            state = game.apply(state, player.move(game, state, seat, rng))
+            yield from (protocol.format_move(state, action) for action in batch.legal(index))
+            actions.append(player.move(game, state, seat, rng))
+        batch.step(actions, running)

@@ -25,9 +25,9 @@ class ChatFormat:
     """Renders conversations with a tokenizer's own chat template.
 
     Token in, token out: the next prompt is the prompt, the emitted reply and a suffix that holds
-    the end of the turn and the next message. Only a template that rewrites earlier turns (some strip
-    their reasoning) is rendered anew each turn; the prompt then does not extend the tokens before
-    it, and `experience.samples` starts a new sample there.
+    the end of the turn and the next message. Only a template that rewrites earlier turns (some
+    strip their reasoning) is rendered anew each turn; the prompt then does not extend the tokens
+    before it, and `experience.samples` starts a new sample there.
 
     Example:
         >>> chat = ChatFormat(tokenizer)
@@ -54,6 +54,13 @@ class ChatFormat:
             if ids is not None and ids in tokenizer.all_special_ids
         )
         """Tokens that end a reply."""
+        if not self.stop_ids:
+            raise ValueError(
+                f"the chat template of {tokenizer.name_or_path!r} ends a turn with no special "
+                "token, and its tokenizer has no eos_token: a reply would never end"
+            )
+        in_template = suffix_ids[0] in self.stop_ids
+        self._end_id = suffix_ids[0] if in_template else int(tokenizer.eos_token_id)
         # Text of the same board comes back thousands of times in a run.
         self._suffix_ids = lru_cache(maxsize=1 << 16)(self._encode_suffix)
         self._prompt_ids = lru_cache(maxsize=1 << 12)(self._encode_prompt)
@@ -72,7 +79,7 @@ class ChatFormat:
             return Dialogue(messages=messages, prompt_ids=self._prompt_ids(messages))
         suffix = self._suffix_ids(user)
         # A reply that was cut lacks the token that ends a turn; the suffix then brings it.
-        if reply_ids and reply_ids[-1] == suffix[0]:
+        if reply_ids and reply_ids[-1] == suffix[0] == self._end_id:
             suffix = suffix[1:]
         prompt_ids = (*dialogue.prompt_ids, *reply_ids, *suffix)
         return Dialogue(messages=messages, prompt_ids=prompt_ids)
@@ -82,7 +89,7 @@ class ChatFormat:
         return str(self._tokenizer.decode(list(reply_ids), skip_special_tokens=True))
 
     def _encode_reply(self, text: str) -> tuple[int, ...]:
-        return (*self._encode(text), self._suffix_ids("")[0])
+        return (*self._encode(text), self._end_id)
 
     def _encode_suffix(self, user: str) -> tuple[int, ...]:
         return tuple(self._encode(self._suffix_text(user)))

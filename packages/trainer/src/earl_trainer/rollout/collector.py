@@ -1,5 +1,6 @@
 """Playing many episodes at once: all games in lockstep, every turn extending its context."""
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import final
@@ -157,7 +158,8 @@ class Collector:
     def _opponent_action(self, batch: GameBatch, index: int, seat: _Seat) -> int | None:
         try:
             mover = int(batch.seats[index])
-            action = self._opponent.move(self._game, batch.state(index), mover, seat.rngs[mover])
+            move = self._opponent.move(self._game, batch.state(index), mover, seat.rngs[mover])
+            action = operator.index(move)
         except Exception as error:  # noqa: BLE001 - a foreign opponent may raise anything
             seat.end = EndReason.OPPONENT_ERROR, _one_line(error)
             return None

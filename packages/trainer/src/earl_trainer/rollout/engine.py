@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class FinishReason(StrEnum):
@@ -46,6 +46,7 @@ class Completion:
     finish_reason: FinishReason
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Generates replies with the current weights.
 

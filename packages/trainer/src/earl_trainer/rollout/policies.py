@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Protocol, final, runtime_checkable
 
 from earl_envs import Game, Opponent, TextProtocol, episode_rng
 
@@ -24,6 +24,7 @@ class Query:
     max_new_tokens: int
 
 
+@runtime_checkable
 class ReplyPolicy(Protocol):
     """Answers turns with token ids."""
 

@@ -1,9 +1,8 @@
 """What a person watching sees: a live table in a terminal, plain lines elsewhere."""
 
-import time
 from collections import deque
 from collections.abc import Mapping
-from typing import Protocol, final
+from typing import Protocol, final, runtime_checkable
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -33,6 +32,7 @@ _COLUMNS: tuple[tuple[str, str, str], ...] = (
 _STAGES = ("rollout", "prepare", "update")
 
 
+@runtime_checkable
 class Display(Protocol):
     """Shows a run to whoever watches it; a sink that also hears of stages and notes."""
 
@@ -65,7 +65,7 @@ def make_display(phase_steps: Mapping[str, int], *, first_step: int) -> Display:
         first_step: Steps that were done before, in an earlier process.
     """
     console = Console()
-    clock = EtaClock(total_steps=sum(phase_steps.values()), first_step=first_step)
+    clock = EtaClock(total_steps=sum(phase_steps.values()))
     if console.is_terminal:
         return LiveDisplay(console, phase_steps, clock, first_step=first_step)
     return LineDisplay(Console(width=240, soft_wrap=True, highlight=False), clock)
@@ -75,20 +75,17 @@ def make_display(phase_steps: Mapping[str, int], *, first_step: int) -> Display:
 class EtaClock:
     """Time left, from the recent steps of the same phase."""
 
-    def __init__(self, *, total_steps: int, first_step: int) -> None:
+    def __init__(self, *, total_steps: int) -> None:
         self._total_steps = total_steps
         self._recent_s: deque[float] = deque(maxlen=10)
-        self._last = time.perf_counter()
         self._phase = ""
 
     def tick(self, record: StepRecord) -> float:
         """Take note of a finished step; return the seconds left, later phases taken as this one."""
-        now = time.perf_counter()
         if record.phase != self._phase:
             self._phase = record.phase
             self._recent_s.clear()
         self._recent_s.append(record.metrics["time/step_s"])
-        self._last = now
         left = self._total_steps - record.step - 1
         return left * sum(self._recent_s) / len(self._recent_s)
 

@@ -60,7 +60,9 @@ def episode_metrics(episodes: Sequence[Episode], rewards: Sequence[float]) -> di
     """Summarise outcomes and replies; rates are shares of the episodes that did not fail."""
     played = [index for index, episode in enumerate(episodes) if not episode.failed]
     outcomes = np.array([episodes[index].outcome for index in played])
-    finished = np.array([episodes[index].end_reason is EndReason.FINISHED for index in played])
+    finished = np.array(
+        [episodes[index].end_reason is EndReason.FINISHED for index in played], dtype=np.bool_
+    )
     own_rewards = np.array([rewards[index] for index in played])
     num_replies = sum(len(episodes[index].turns) for index in played)
     num_played = max(1, len(played))

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol, final
+from typing import Protocol, final, runtime_checkable
 
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.tracking.metrics import StepRecord
 
 
+@runtime_checkable
 class Sink(Protocol):
     """A place for the records of a run."""
 

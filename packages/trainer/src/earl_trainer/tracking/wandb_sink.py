@@ -68,6 +68,8 @@ class WandbSink:
             "selector",
             "dispatch",
             "policy",
+            "mismatch",
+            "end",
             "time",
             "rate",
         ):

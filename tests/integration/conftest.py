@@ -1,0 +1,86 @@
+"""A run small enough to repeat: a width of 32, a few games a step, no W&B."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from earl_trainer.assemble import assemble_run
+from earl_trainer.config import RunConfig
+from earl_trainer.overrides import resolve
+from earl_trainer.run import Run
+
+SMALL = {
+    "model": {"hidden_size": 32, "num_layers": 2, "num_heads": 2},
+    "warmup": {"num_steps": 6, "num_episodes": 16, "lr_warmup_steps": 2},
+    "rollout": {"num_episodes": 16, "group_size": 4},
+    "learner": {"num_steps": 4, "lr_warmup_steps": 1},
+    "evaluation": {"num_games": 20},
+    "tracking": {"wandb": "disabled"},
+}
+
+
+class SilentDisplay:
+    """Shows nothing, remembers what it was told, and can act when a stage of a step begins."""
+
+    def __init__(self, on_stage: Callable[[int, str], None] = lambda step, stage: None) -> None:
+        self.notes: list[str] = []
+        self.step = 0
+        self._on_stage = on_stage
+
+    def log_step(self, record: Any) -> None:
+        self.step = record.step + 1
+
+    def log_evaluation(self, name: str, step: int, result: Any) -> None:
+        self.notes.append(f"evaluation {name} before step {step}")
+
+    def stage(self, name: str, detail: str = "") -> None:
+        self._on_stage(self.step, name)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def small_config() -> Callable[..., RunConfig]:
+    """Make a small run's config, with further nested values laid over it."""
+    return lambda *overrides: resolve(RunConfig(), SMALL, *overrides)
+
+
+@pytest.fixture
+def open_run() -> Callable[..., Run]:
+    """Assemble a run that shows nothing."""
+
+    def open_(
+        config: RunConfig,
+        folder: Path,
+        *,
+        resume: bool = False,
+        display: SilentDisplay | None = None,
+    ) -> Run:
+        return assemble_run(config, folder, resume=resume, display=display or SilentDisplay())
+
+    return open_
+
+
+@pytest.fixture
+def repeatable_rows() -> Callable[[Path], list[dict[str, Any]]]:
+    """Read a run's metrics without times and rates, which alone may differ between equal runs."""
+
+    def read(folder: Path) -> list[dict[str, Any]]:
+        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        return [
+            {key: value for key, value in row.items() if not key.startswith(("time/", "rate/"))}
+            for row in rows
+        ]
+
+    return read
+
+
+@pytest.fixture
+def silent_display() -> type[SilentDisplay]:
+    return SilentDisplay

@@ -1,0 +1,371 @@
+import copy
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from earl_dispatch import Columns
+from earl_trainer.algorithms.aggregation import AGGREGATIONS
+from earl_trainer.algorithms.losses import (
+    LossOutputs,
+    LossSettings,
+    clipped_policy_loss,
+    negative_log_likelihood,
+)
+from earl_trainer.experience.prepare import Preparer
+from earl_trainer.learner.learner import Learner, Objective, UpdateSettings
+from earl_trainer.learner.optimizer import MasterAdamW
+from earl_trainer.models.load import load_folder
+from earl_trainer.types import RunFailedError
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from transformers import PreTrainedTokenizerFast
+
+LENGTHS = [5, 9, 3, 7, 9, 4]
+SETTINGS = LossSettings(clip_low=0.2, clip_high=0.2, kl_coefficient=0.1)
+
+
+def make_learner(
+    model,
+    *,
+    loss=clipped_policy_loss,
+    aggregation="token-mean",
+    temperature=1.0,
+    max_microbatch_tokens=1000,
+    num_minibatches=1,
+    num_epochs=1,
+):
+    return Learner(
+        model,
+        MasterAdamW(model, betas=(0.9, 0.95), weight_decay=0.1),
+        Objective(
+            loss=loss,
+            settings=SETTINGS,
+            aggregation=AGGREGATIONS[aggregation],
+            temperature=temperature,
+        ),
+        UpdateSettings(
+            num_minibatches=num_minibatches,
+            num_epochs=num_epochs,
+            max_microbatch_tokens=max_microbatch_tokens,
+            max_grad_norm=1.0,
+        ),
+    )
+
+
+def gradient_of(model, rows, **options):
+    """The metrics and the gradient of one mini-batch, as one vector."""
+    model.zero_grad()
+    metrics = make_learner(model, **options).accumulate(rows)
+    gradient = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+    return metrics, gradient
+
+
+def close(left, right, tolerance=1e-6):
+    """Whether two results agree, the gradients relative to their norm."""
+    metrics, gradient = left
+    other_metrics, other_gradient = right
+    distance = (gradient - other_gradient).norm() / gradient.norm()
+    return distance < tolerance and metrics == pytest.approx(other_metrics, abs=1e-5)
+
+
+def with_column(rows, name, values):
+    return replace(rows, per_token={**rows.per_token, name: values})
+
+
+def snapshot(model, learner):
+    """Weights and optimizer state as a flat list of tensors and numbers."""
+    adamw = learner.state_dict()["optimizer"]["adamw"]["state"]
+    moments = [value.clone() for state in adamw.values() for value in state.values()]
+    return [parameter.detach().clone() for parameter in model.parameters()] + moments
+
+
+def same(left, right):
+    return len(left) == len(right) and all(map(torch.equal, left, right))
+
+
+def test_loss_and_metrics_of_a_minibatch_equal_the_sum_over_rows_done_by_hand(
+    make_llama, make_rows
+):
+    model, rows = make_llama(), make_rows(LENGTHS)
+    scored = Preparer({"new": model}, temperature=1.0, max_tokens=1000).prepare(rows).per_token
+    mask = scored["mask"]
+    advantages = rows.per_row["advantages"].repeat_interleave(rows.lengths)
+    new, old, reference = scored["new"], scored["old_logprobs"], scored["reference_logprobs"]
+    ratio = (new - old).exp()
+    surrogate = torch.minimum(advantages * ratio, advantages * ratio.clamp(0.8, 1.2))
+    divergence = (reference - new).exp() - 1 - (reference - new)
+    loss = -surrogate + 0.1 * divergence
+    metrics, _ = gradient_of(model, rows)
+    assert metrics["loss"] == pytest.approx(loss[mask].mean().item(), rel=1e-4)
+    assert metrics["ratio"] == pytest.approx(ratio[mask].mean().item(), rel=1e-4)
+    assert metrics["reference_kl"] == pytest.approx(divergence[mask].mean().item(), rel=1e-4)
+    per_row = [
+        loss[mask & (rows.per_row["episode"].repeat_interleave(rows.lengths) == row)].mean()
+        for row in range(len(LENGTHS))
+    ]
+    by_row, _ = gradient_of(model, rows, aggregation="sequence-mean")
+    assert by_row["loss"] == pytest.approx(torch.stack(per_row).mean().item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_gradient_does_not_depend_on_the_split_the_padding_or_the_order(
+    make_llama, make_rows, aggregation
+):
+    model, rows = make_llama(), make_rows(LENGTHS)
+    whole = gradient_of(model, rows, aggregation=aggregation)
+    for max_tokens in (1, 9, 18, 28):
+        split = gradient_of(model, rows, aggregation=aggregation, max_microbatch_tokens=max_tokens)
+        assert close(whole, split)
+    for order in ([5, 4, 3, 2, 1, 0], [2, 0, 5, 1, 4, 3]):
+        shuffled = gradient_of(
+            model, rows.select(order), aggregation=aggregation, max_microbatch_tokens=18
+        )
+        assert close(whole, shuffled)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_a_fully_masked_row_changes_neither_loss_nor_gradient(make_llama, make_rows, aggregation):
+    model, rows, masked = make_llama(), make_rows(LENGTHS), make_rows([30], seed=1)
+    masked = with_column(masked, "mask", torch.zeros(30, dtype=torch.bool))
+    alone = gradient_of(model, rows, aggregation=aggregation)
+    # The long row pads all others when they share a micro-batch.
+    for max_tokens in (30, 1000):
+        joined = gradient_of(
+            model,
+            Columns.concat([masked, rows]),
+            aggregation=aggregation,
+            max_microbatch_tokens=max_tokens,
+        )
+        assert close(alone, joined)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_a_batch_without_a_trained_token_has_loss_zero_and_gradient_zero(
+    make_llama, make_rows, aggregation
+):
+    rows = make_rows(LENGTHS)
+    rows = with_column(rows, "mask", torch.zeros(rows.num_tokens, dtype=torch.bool))
+    metrics, gradient = gradient_of(make_llama(), rows, aggregation=aggregation)
+    assert set(metrics.values()) == {0.0}
+    assert not gradient.any()
+
+
+def poisoned(rows, poison):
+    """The same rows with `poison` in every column wherever no token is trained."""
+    mask = rows.per_token["mask"]
+    per_token = dict(rows.per_token)
+    for name in ("old_logprobs", "reference_logprobs", "rollout_logprobs"):
+        per_token[name] = torch.where(mask, rows.per_token[name], poison)
+    advantages = rows.per_row["advantages"].clone()
+    advantages[0] = poison
+    return replace(rows, per_token=per_token, per_row={**rows.per_row, "advantages": advantages})
+
+
+@pytest.fixture
+def half_masked_rows(make_rows):
+    """Rows of which the first has no trained token."""
+    rows = make_rows(LENGTHS)
+    mask = rows.per_token["mask"].clone()
+    mask[: LENGTHS[0]] = False
+    return with_column(rows, "mask", mask)
+
+
+@pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf])
+def test_poison_at_masked_tokens_changes_neither_loss_nor_gradient(
+    make_llama, half_masked_rows, poison
+):
+    model = make_llama()
+    metrics, gradient = gradient_of(model, half_masked_rows)
+    poisoned_metrics, poisoned_gradient = gradient_of(model, poisoned(half_masked_rows, poison))
+    assert metrics == poisoned_metrics
+    assert torch.equal(gradient, poisoned_gradient)
+    assert gradient.isfinite().all()
+
+
+def test_a_loss_sees_zeros_at_masked_tokens_whatever_stands_there(make_llama, half_masked_rows):
+    seen = []
+
+    def spy(inputs, settings):
+        seen.append(inputs)
+        return clipped_policy_loss(inputs, settings)
+
+    gradient_of(make_llama(), poisoned(half_masked_rows, math.nan), loss=spy)
+    (inputs,) = seen
+    for values in (
+        inputs.logprobs,
+        inputs.old_logprobs,
+        inputs.reference_logprobs,
+        inputs.advantages,
+    ):
+        assert not values[~inputs.mask].any()
+        assert values[inputs.mask].all()
+
+
+def test_what_a_loss_returns_at_masked_tokens_is_void(make_llama, half_masked_rows):
+    def careless(inputs, settings):
+        outputs = clipped_policy_loss(inputs, settings)
+        return LossOutputs(
+            loss=torch.where(inputs.mask, outputs.loss, math.nan),
+            metrics={
+                name: torch.where(inputs.mask, values, math.nan)
+                for name, values in outputs.metrics.items()
+            },
+        )
+
+    model = make_llama()
+    metrics, gradient = gradient_of(model, half_masked_rows)
+    careless_metrics, careless_gradient = gradient_of(model, half_masked_rows, loss=careless)
+    assert metrics == careless_metrics
+    assert torch.equal(gradient, careless_gradient)
+
+
+def test_likelihood_loss_needs_no_other_column_than_the_tokens(make_llama, make_rows):
+    model, rows = make_llama(), make_rows(LENGTHS)
+    names = ("token_ids", "mask")
+    bare = replace(rows, per_token={name: rows.per_token[name] for name in names})
+    full = gradient_of(model, rows, loss=negative_log_likelihood)
+    assert close(full, gradient_of(model, bare, loss=negative_log_likelihood))
+
+
+@pytest.fixture(scope="module")
+def dropout_folder(make_gpt2, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "dropout"
+    make_gpt2(dropout=0.5).save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(WordLevel({"a": 0}, unk_token="a"))
+    ).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "dropout"])
+def test_at_a_learning_rate_of_zero_the_ratio_is_one_and_no_weight_moves(
+    make_llama, make_rows, dropout_folder, kind, temperature
+):
+    if kind == "dropout":
+        model = load_folder(dropout_folder, device="cpu").model
+        assert model.config.resid_pdrop == 0.5
+    else:
+        model = make_llama(dtype={"float32": torch.float32, "bfloat16": torch.bfloat16}[kind])
+    # Rows meet in other batches here than there. In bfloat16 the shape of a batch may move a
+    # rounding, so there every row stays alone.
+    alone = kind == "bfloat16"
+    rows = Preparer(
+        {"old_logprobs": model, "reference_logprobs": copy.deepcopy(model)},
+        temperature=temperature,
+        max_tokens=1 if alone else 1000,
+    ).prepare(make_rows(LENGTHS))
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    learner = make_learner(
+        model,
+        temperature=temperature,
+        max_microbatch_tokens=1 if alone else 18,
+        num_minibatches=3,
+        num_epochs=2,
+    )
+    metrics = learner.update(rows, lr=0.0, seed=0)
+    assert metrics["ratio"] == pytest.approx(1.0, abs=1e-5)
+    assert metrics["clip_fraction"] == 0.0
+    assert metrics["kl"] == pytest.approx(0.0, abs=1e-9)
+    assert metrics["reference_kl"] == pytest.approx(0.0, abs=1e-9)
+    assert metrics["grad_norm"] > 0.0
+    assert same(before, [parameter.detach() for parameter in model.parameters()])
+
+
+def test_an_update_takes_as_many_steps_as_minibatches_and_epochs_and_sees_every_token(
+    make_llama, make_rows
+):
+    model, rows, seen = make_llama(), make_rows(LENGTHS), []
+    learner = make_learner(model, num_minibatches=3, num_epochs=2)
+    learner.update(
+        rows, lr=1e-3, seed=0, on_minibatch=lambda done, total: seen.append((done, total))
+    )
+    steps = [
+        state["step"] for state in learner.state_dict()["optimizer"]["adamw"]["state"].values()
+    ]
+    assert {int(step) for step in steps} == {6}
+    assert len(seen) == 6
+    assert seen[2][0] == rows.num_tokens
+    assert seen[-1] == (2 * rows.num_tokens, 2 * rows.num_tokens)
+
+
+def test_an_update_raises_the_likelihood_of_rewarded_tokens(make_llama, make_rows):
+    model, rows = make_llama(), make_rows(LENGTHS)
+    rows = replace(rows, per_row={**rows.per_row, "advantages": torch.ones(len(LENGTHS))})
+    preparer = Preparer({"scored": model}, temperature=1.0, max_tokens=1000)
+    before = preparer.prepare(rows).per_token["scored"].sum()
+    learner = make_learner(model, loss=negative_log_likelihood, num_minibatches=2)
+    learner.update(rows, lr=1e-2, seed=0)
+    assert preparer.prepare(rows).per_token["scored"].sum() > before + 0.5
+
+
+def test_the_seed_decides_how_rows_fall_into_minibatches(make_llama, make_rows):
+    def weights_after(seed):
+        model = make_llama()
+        make_learner(model, num_minibatches=3).update(make_rows(LENGTHS), lr=1e-2, seed=seed)
+        return [parameter.detach() for parameter in model.parameters()]
+
+    assert same(weights_after(0), weights_after(0))
+    assert not same(weights_after(0), weights_after(1))
+
+
+def test_one_nan_gradient_leaves_weights_and_optimizer_bit_identical(make_llama, make_rows):
+    model, rows = make_llama(), make_rows(LENGTHS)
+    learner = make_learner(model)
+    assert learner.update(rows, lr=1e-3, seed=0)["skipped_updates"] == 0.0
+    before = snapshot(model, learner)
+    norm_weight = next(p for p in model.parameters() if p.ndim == 1)
+    hook = norm_weight.register_hook(lambda grad: torch.full_like(grad, math.nan))
+    metrics = learner.update(rows, lr=1e-3, seed=1)
+    assert metrics["skipped_updates"] == 1.0
+    assert same(snapshot(model, learner), before)
+    hook.remove()
+    assert learner.update(rows, lr=1e-3, seed=2)["skipped_updates"] == 0.0
+    after = snapshot(model, learner)
+    assert not same(after, before)
+    assert all(value.isfinite().all() for value in after)
+
+
+def test_skipped_updates_are_counted_over_a_whole_step(make_llama, make_rows):
+    model, rows = make_llama(), make_rows(LENGTHS)
+    model.lm_head.weight.register_hook(lambda grad: torch.full_like(grad, math.inf))
+    learner = make_learner(model, num_minibatches=3)
+    assert learner.update(rows, lr=1e-3, seed=0)["skipped_updates"] == 3.0
+
+
+def test_five_bad_updates_in_a_row_end_the_run_and_a_good_one_starts_the_count_again(
+    make_llama, make_rows
+):
+    model, rows = make_llama(), make_rows(LENGTHS)
+    learner = make_learner(model)
+
+    def bad_updates(number):
+        hook = model.lm_head.weight.register_hook(lambda grad: torch.full_like(grad, math.nan))
+        for _ in range(number):
+            learner.update(rows, lr=1e-3, seed=0)
+        hook.remove()
+
+    bad_updates(4)
+    learner.update(rows, lr=1e-3, seed=0)
+    bad_updates(4)
+    resumed = make_learner(model)
+    resumed.load_state_dict(learner.state_dict())
+    learner = resumed
+    with pytest.raises(RunFailedError, match="5 updates in a row"):
+        bad_updates(1)
+
+
+def test_a_learner_restored_from_its_state_continues_exactly(make_llama, make_rows):
+    model, rows = make_llama(), make_rows(LENGTHS)
+    learner = make_learner(model, num_minibatches=2)
+    learner.update(rows, lr=1e-2, seed=0)
+    twin = copy.deepcopy(model)
+    resumed = make_learner(twin, num_minibatches=2)
+    resumed.load_state_dict(copy.deepcopy(learner.state_dict()))
+    fresh_model = copy.deepcopy(model)
+    fresh = make_learner(fresh_model, num_minibatches=2)
+    for owner in (learner, resumed, fresh):
+        owner.update(rows, lr=1e-2, seed=1)
+    assert same(snapshot(model, learner), snapshot(twin, resumed))
+    assert not same(snapshot(model, learner), snapshot(fresh_model, fresh))

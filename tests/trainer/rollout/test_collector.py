@@ -1,0 +1,364 @@
+"""Many games in lockstep: each ends by its own reason and harms no neighbour."""
+
+import numpy as np
+import pytest
+from earl_envs import Game, RandomOpponent, TextProtocol
+from earl_trainer.models.tiny import build_tokenizer
+from earl_trainer.rollout.chat import ChatFormat
+from earl_trainer.rollout.collector import Collector
+from earl_trainer.rollout.engine import Completion, FinishReason
+from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
+from earl_trainer.rollout.scripted_engine import ScriptedEngine
+from earl_trainer.rollout.starts import grouped_starts, paired_starts
+from earl_trainer.rollout.transformers_engine import TransformersEngine
+from earl_trainer.types import EndReason, EpisodeStart
+
+ID = "earl/TicTacToe-v0"
+FIRST_PROMPT_TOKENS = 11  # <|user|>, nine cells, <|assistant|>
+TURN_TOKENS = 13  # ... and a move with the end of the turn
+
+
+class Answering:
+    """Replies with what a function says: text, or ids with a reason."""
+
+    def __init__(self, chat, answer):
+        self.chat, self.answer, self.queries = chat, answer, []
+
+    def reply(self, queries):
+        self.queries.append(list(queries))
+        return [self._complete(query) for query in queries]
+
+    def _complete(self, query):
+        ids = self.chat.encode_reply(self.answer(query))[: query.max_new_tokens]
+        stopped = ids[-1] in self.chat.stop_ids
+        return Completion(
+            ids=ids,
+            logprobs=(-0.5,) * len(ids),
+            versions=(0,) * len(ids),
+            finish_reason=FinishReason.STOP if stopped else FinishReason.LENGTH,
+        )
+
+
+class Moody:
+    """Random, but does something else for seat 0, that is against learners of seat 1."""
+
+    def __init__(self, deed):
+        self.deed = deed
+
+    def move(self, game, state, seat, rng):
+        return self.deed(state) if seat == 0 else RandomOpponent().move(game, state, seat, rng)
+
+
+class Countdown(Game):
+    """Seats take turns; the last to count down wins. Half of the games break in one method."""
+
+    num_seats, num_actions, max_moves = 2, 2, 6
+
+    def __init__(self, fault):
+        self.fault = fault
+
+    def initial(self, rng):
+        return (6, bool(rng.integers(2)))
+
+    def seat(self, state):
+        return state[0] % 2
+
+    def _break(self, method, state):
+        if state[1] and state[0] == 2 and method == self.fault:
+            raise RuntimeError(f"{method}\nbroke")
+
+    def legal(self, state):
+        self._break("legal", state)
+        return [0, 1]
+
+    def apply(self, state, action):
+        self._break("apply", state)
+        return (state[0] - 1, state[1])
+
+    def returns(self, state):
+        return None if state[0] else (1.0, -1.0)
+
+    def text(self, state, seat):
+        self._break("text", state)
+        return f"{state[0]}"
+
+    def move_name(self, state, action):
+        self._break("move_name", state)
+        return f"[{action}]"
+
+
+def start(episode, *, seat=0, game_seed=None):
+    return EpisodeStart(
+        episode=episode,
+        group=episode,
+        seat=seat,
+        game_seed=episode if game_seed is None else game_seed,
+        reply_seed=episode,
+    )
+
+
+def starts(num_pairs=4):
+    return paired_starts(0, num_games=2 * num_pairs, num_seats=2)
+
+
+@pytest.fixture(scope="module")
+def make_collector(tic_tac_toe, tiny_chat):
+    def make(**changes):
+        settings = {
+            "game": tic_tac_toe,
+            "opponent": RandomOpponent(),
+            "chat": tiny_chat,
+            "max_context_tokens": 200,
+            "max_reply_tokens": 4,
+        } | changes
+        return Collector(settings.pop("game"), game_id=ID, **settings)
+
+    return make
+
+
+def first_legal(game):
+    return lambda query: game.move_name(query.state, game.legal(query.state)[0])
+
+
+@pytest.fixture(scope="module")
+def legal_policy(tic_tac_toe, tiny_chat):
+    return Answering(tiny_chat, first_legal(tic_tac_toe))
+
+
+def random_policy(game, chat):
+    return ScriptedPolicy(RandomOpponent(), game=game, protocol=TextProtocol(game), chat=chat)
+
+
+def test_games_are_played_to_the_end_from_what_the_prompt_says(
+    make_collector, tic_tac_toe, tiny_chat, tiny_tokenizer
+):
+    def take_the_first_number_on_the_last_board(prompt_ids):
+        words = tiny_tokenizer.convert_ids_to_tokens(list(prompt_ids))[-10:-1]
+        return tiny_chat.encode_reply(f"[{next(word for word in words if word.isdigit())}]")
+
+    engine = ScriptedEngine(take_the_first_number_on_the_last_board, stop_ids=tiny_chat.stop_ids)
+    rollout = make_collector().collect(LanguagePolicy(engine, temperature=1.0), starts())
+
+    assert [episode.start for episode in rollout.episodes] == starts()
+    assert {episode.outcome for episode in rollout.episodes} >= {1.0, -1.0}
+    protocol = TextProtocol(tic_tac_toe)
+    for episode in rollout.episodes:
+        assert episode.end_reason is EndReason.FINISHED
+        assert not episode.truncated
+        state, turns, context = (0, 0), iter(episode.turns), ""
+        for move in episode.moves:
+            if tic_tac_toe.seat(state) == episode.start.seat:
+                turn = next(turns)
+                context += f"<|user|> {protocol.turn_message(state, episode.start.seat)} "
+                context = " ".join(f"{context}<|assistant|>".split())
+                # Every prompt holds the whole game so far.
+                assert (
+                    " ".join(tiny_tokenizer.convert_ids_to_tokens(list(turn.prompt_ids))) == context
+                )
+                assert turn.action == move == tic_tac_toe.legal(state)[0]
+                context += f" {turn.text} <|end|> "
+            state = tic_tac_toe.apply(state, move)
+        assert next(turns, None) is None
+        assert tic_tac_toe.returns(state)[episode.start.seat] == episode.outcome
+
+
+def test_every_prompt_extends_the_tokens_before_it(make_collector, tic_tac_toe, tiny_chat):
+    rollout = make_collector().collect(random_policy(tic_tac_toe, tiny_chat), starts())
+
+    for episode in rollout.episodes:
+        for before, after in zip(episode.turns, episode.turns[1:], strict=False):
+            held = [*before.prompt_ids, *before.reply_ids]
+            assert list(after.prompt_ids[: len(held)]) == held
+    assert max(len(episode.turns) for episode in rollout.episodes) >= 4
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason", "detail"),
+    [
+        ("[{taken}]", EndReason.ILLEGAL_MOVE, "is not legal now"),
+        ("X X", EndReason.UNPARSABLE, "no complete [move] in the reply"),
+        ("", EndReason.UNPARSABLE, "no complete [move] in the reply"),
+    ],
+)
+def test_a_reply_that_is_no_legal_move_forfeits(
+    make_collector, legal_policy, tic_tac_toe, tiny_chat, reply, reason, detail
+):
+    def answer(query):
+        if query.turn and query.start.episode % 2:
+            board = query.state[0] | query.state[1]
+            return reply.format(taken=(board & -board).bit_length())
+        return first_legal(tic_tac_toe)(query)
+
+    plan = [start(i, seat=i // 2 % 2) for i in range(8)]
+    played = make_collector().collect(Answering(tiny_chat, answer), plan).episodes
+    unharmed = make_collector().collect(legal_policy, plan).episodes
+
+    assert played[::2] == unharmed[::2]
+    for episode in played[1::2]:
+        assert episode.end_reason is reason
+        assert detail in episode.detail
+        assert episode.outcome == -1.0
+        assert episode.forfeited
+        assert not episode.failed
+        assert [turn.action is None for turn in episode.turns] == [False, True]
+
+
+@pytest.mark.parametrize(("limit", "num_turns"), [(23, 1), (24, 1), (36, 1), (37, 2), (60, 2)])
+def test_an_episode_whose_next_turn_does_not_fit_is_cut_not_lost(
+    make_collector, legal_policy, limit, num_turns
+):
+    # Prompts of 11, 24 and 37 tokens; the limits of 36 and 60 leave a reply its two tokens.
+    collector = make_collector(max_context_tokens={36: 24, 60: 37}.get(limit, limit))
+    (episode,) = collector.collect(legal_policy, [start(0)]).episodes
+
+    assert episode.end_reason is EndReason.CONTEXT_LIMIT
+    assert episode.truncated
+    assert not episode.forfeited
+    assert episode.outcome == 0.0
+    assert len(episode.turns) == num_turns
+    assert f"under the limit of {collector._max_context_tokens}" in episode.detail
+
+
+def test_the_last_token_of_room_still_gets_a_reply(make_collector, legal_policy):
+    collector = make_collector(max_context_tokens=25)
+    (episode,) = collector.collect(legal_policy, [start(0)]).episodes
+
+    assert [len(turn.reply_ids) for turn in episode.turns] == [2, 1]
+    assert [turn.cut for turn in episode.turns] == [False, True]
+    assert episode.context_tokens == 25
+    assert episode.end_reason is EndReason.CONTEXT_LIMIT
+
+
+def test_replies_that_are_cut_are_flagged_and_their_turns_ended_once(
+    make_collector, legal_policy, tiny_chat
+):
+    rollout = make_collector(max_reply_tokens=1).collect(legal_policy, starts())
+    (end,) = tiny_chat.stop_ids
+
+    for episode in rollout.episodes:
+        assert episode.end_reason is EndReason.FINISHED
+        assert episode.truncated
+        for number, turn in enumerate(episode.turns):
+            assert turn.cut
+            assert end not in turn.reply_ids
+            assert list(turn.prompt_ids).count(end) == number
+
+
+def explode(state):
+    raise RuntimeError("no idea\nat all")
+
+
+@pytest.mark.parametrize(
+    ("deed", "detail"),
+    [
+        (explode, "RuntimeError: no idea at all"),
+        (lambda state: 99, "the opponent's action 99 is not legal"),
+        (lambda state: -1, "the opponent's action -1 is not legal"),
+        (lambda state: 1.0, "TypeError"),
+        (lambda state: None, "TypeError"),
+    ],
+)
+def test_an_opponent_that_fails_ends_its_own_games_only(make_collector, legal_policy, deed, detail):
+    played = make_collector(opponent=Moody(deed)).collect(legal_policy, starts()).episodes
+    unharmed = make_collector().collect(legal_policy, starts()).episodes
+
+    assert played[::2] == unharmed[::2]
+    for episode in played[1::2]:
+        assert episode.end_reason is EndReason.OPPONENT_ERROR
+        assert detail in episode.detail
+        assert "\n" not in episode.detail
+        assert episode.failed
+        assert episode.outcome == 0.0
+
+
+def test_an_opponents_numpy_integer_is_a_move(make_collector, legal_policy, tic_tac_toe):
+    opponent = Moody(lambda state: np.int64(tic_tac_toe.legal(state)[0]))
+    played = make_collector(opponent=opponent).collect(legal_policy, starts()).episodes
+
+    assert {episode.end_reason for episode in played} == {EndReason.FINISHED}
+
+
+@pytest.mark.parametrize("fault", ["apply", "text", "legal", "move_name"])
+def test_a_game_that_raises_ends_alone(make_collector, fault):
+    game, sound = Countdown(fault), Countdown("")
+    chat = ChatFormat(build_tokenizer(sound, seed=0))
+    policy = Answering(chat, lambda query: "[1]")
+    plan = [start(i) for i in range(10)]
+    broken = {i for i in range(10) if np.random.default_rng(i).integers(2)}
+    assert 2 < len(broken) < 8
+    played = make_collector(game=game, chat=chat).collect(policy, plan).episodes
+    unharmed = make_collector(game=sound, chat=chat).collect(policy, plan).episodes
+
+    for i, episode in enumerate(played):
+        if i not in broken:
+            assert episode == unharmed[i]
+            assert episode.outcome == 1.0
+            continue
+        assert episode.end_reason is EndReason.ENV_ERROR
+        assert f"RuntimeError: {fault} broke" in episode.detail
+        assert episode.failed
+        assert episode.outcome == 0.0
+
+
+def test_resident_tokens_are_those_of_all_games_in_flight(make_collector, tic_tac_toe, tiny_chat):
+    def answer(query):
+        return first_legal(tic_tac_toe)(query) if query.start.episode == 0 else "X"
+
+    plan = [start(i) for i in range(7)]
+    alone = make_collector().collect(Answering(tiny_chat, answer), plan[:1])
+    together = make_collector().collect(Answering(tiny_chat, answer), plan)
+
+    num_turns = len(alone.episodes[0].turns)
+    assert num_turns >= 3
+    assert alone.peak_resident_tokens == num_turns * TURN_TOKENS
+    assert alone.generated_tokens == 2 * num_turns
+    # At first seven contexts of one turn; from the second turn on only that of episode 0.
+    assert together.peak_resident_tokens == 7 * TURN_TOKENS
+    assert together.generated_tokens == 2 * (num_turns + 6)
+
+
+def test_the_watcher_hears_how_many_games_are_running(make_collector, tic_tac_toe, tiny_chat):
+    def answer(query):
+        return first_legal(tic_tac_toe)(query) if query.start.episode == 0 else "X"
+
+    heard = []
+    policy = Answering(tiny_chat, answer)
+    make_collector().collect(policy, [start(i) for i in range(3)], on_turn=heard.append)
+
+    assert heard == [len(queries) for queries in policy.queries]
+    assert heard[:2] == [3, 1]
+
+
+def test_episodes_of_a_group_meet_the_same_opponent(make_collector, legal_policy):
+    plan = grouped_starts(0, step=0, num_episodes=12, group_size=3, num_seats=2)
+    episodes = make_collector().collect(legal_policy, plan).episodes
+    moves = [episode.moves for episode in episodes]
+
+    # A policy without chance of its own: equal starts are equal games.
+    assert all(len(set(moves[first : first + 3])) == 1 for first in range(0, 12, 3))
+    assert len(set(moves)) == 4
+
+
+def test_one_by_one_is_the_same_as_all_at_once(make_collector, tic_tac_toe, tiny_chat):
+    policy = random_policy(tic_tac_toe, tiny_chat)
+    together = make_collector().collect(policy, starts(6)).episodes
+
+    assert [make_collector().collect(policy, [one]).episodes[0] for one in starts(6)] == together
+
+
+def test_a_model_plays_the_same_games_alone_and_in_a_batch(make_collector, tiny_model, tiny_chat):
+    def play(plan):
+        engine = TransformersEngine(
+            tiny_model, stop_ids=tiny_chat.stop_ids, capacity_tokens=1 << 20
+        )
+        return make_collector().collect(LanguagePolicy(engine, temperature=3.0), plan).episodes
+
+    together = play(starts(20))
+    assert max(len(episode.turns) for episode in together) > 1
+    alone = [play([one])[0] for one in starts(20)]
+    for batched, single in zip(together, alone, strict=True):
+        assert batched.moves == single.moves
+        assert batched.end_reason == single.end_reason
+        for a, b in zip(batched.turns, single.turns, strict=True):
+            assert list(a.reply_ids) == list(b.reply_ids)
+            np.testing.assert_allclose(a.logprobs, b.logprobs, atol=1e-5)

@@ -1,0 +1,97 @@
+"""Every field is described, bounded and reachable; nothing wrong gets in."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+from earl_trainer.config import ModelConfig, RunConfig
+from earl_trainer.overrides import describe_fields, resolve, to_tree
+
+BOUNDS = [
+    ("rollout.num_episodes", 0, "greater than or equal to 1"),
+    ("rollout.group_size", -3, "greater than or equal to 1"),
+    ("rollout.temperature", 0, "greater than 0"),
+    ("rollout.temperature", "nan", "finite number"),
+    ("rollout.temperature", "inf", "finite number"),
+    ("rollout.max_reply_tokens", 0, "greater than or equal to 1"),
+    ("rollout.max_context_tokens", 2.5, "valid integer"),
+    ("reward.illegal_penalty", -0.1, "greater than or equal to 0"),
+    ("reward.truncation", "bootstrap", "'keep', 'zero' or 'mask'"),
+    ("algorithm.clip_low", 1.5, "less than or equal to 1"),
+    ("algorithm.clip_high", 0, "greater than 0"),
+    ("algorithm.kl_coefficient", -1, "greater than or equal to 0"),
+    ("algorithm.aggregation", "mean", "'token-mean' or 'sequence-mean'"),
+    ("learner.num_steps", -1, "greater than or equal to 0"),
+    ("learner.lr", "fast", "valid number"),
+    ("learner.beta1", 1.0, "less than 1"),
+    ("learner.beta2", 1.5, "less than 1"),
+    ("learner.max_grad_norm", 0, "greater than 0"),
+    ("learner.max_grad_norm", -1, "greater than 0"),
+    ("learner.max_microbatch_tokens", 0, "greater than or equal to 1"),
+    ("selector.memory_bytes", 0, "greater than or equal to 1"),
+    ("evaluation.num_games", 0, "greater than or equal to 1"),
+    ("evaluation.temperature", -1, "greater than or equal to 0"),
+    ("model.dtype", "float16", "'float32' or 'bfloat16'"),
+    ("model.num_layers", 0, "greater than or equal to 1"),
+    ("tracking.wandb", "on", "'auto', 'online', 'offline' or 'disabled'"),
+    ("tracking.keep_checkpoints", 0, "greater than or equal to 1"),
+    ("seed", -1, "greater than or equal to 0"),
+    ("seed", "x", "valid integer"),
+]
+
+
+def nested(field, value):
+    *groups, name = field.split(".")
+    tree = {name: value}
+    for group in reversed(groups):
+        tree = {group: tree}
+    return tree
+
+
+@pytest.mark.parametrize(("field", "value", "rule"), BOUNDS)
+def test_a_value_out_of_bounds_is_refused_by_field_rule_and_value(field, value, rule):
+    with pytest.raises(ValueError, match=".") as refusal:
+        resolve(RunConfig(), nested(field, value))
+
+    message = str(refusal.value)
+    assert message.startswith(f"{field}: ")
+    assert rule in message
+    assert message.endswith(f"got {value!r}")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("learner.lr", 0),
+        ("learner.num_steps", 0),
+        ("warmup.num_steps", 0),
+        ("evaluation.temperature", 0),
+        ("algorithm.clip_low", 1),
+    ],
+)
+def test_the_bounds_themselves_are_values(field, value):
+    tree = to_tree(resolve(RunConfig(), nested(field, value)))
+    for part in field.split("."):
+        tree = tree[part]
+
+    assert tree == value
+
+
+def test_every_field_has_a_default_and_a_description():
+    described = {name: (default, text) for name, default, text in describe_fields()}
+
+    leaves = {
+        f"{name}.{field}" if isinstance(value, dict) else name
+        for name, value in to_tree(RunConfig()).items()
+        for field in (value if isinstance(value, dict) else [""])
+    }
+    assert set(described) == leaves
+    assert [name for name, (_, text) in described.items() if len(text) < 10] == []
+    assert described["rollout.group_size"][0] == RunConfig().rollout.group_size
+
+
+def test_configs_are_frozen_and_know_their_fields():
+    with pytest.raises(FrozenInstanceError):
+        RunConfig().seed = 1
+    with pytest.raises(ValueError, match="hiden_size"):
+        ModelConfig(hiden_size=3)

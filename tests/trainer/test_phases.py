@@ -1,0 +1,105 @@
+"""Two stretches of the same loop."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from earl_trainer.config import AlgorithmConfig, RunConfig
+from earl_trainer.overrides import resolve
+from earl_trainer.phases import RL, WARMUP, freeze_copy, plan_phases
+
+
+class Player:
+    def reply(self, queries):
+        return []
+
+
+def planned(**tree):
+    config = resolve(RunConfig(), {"warmup": {"num_steps": 20}, "learner": {"num_steps": 30}}, tree)
+    policies = {WARMUP: Player(), RL: Player()}
+    return plan_phases(config, policies), policies, config
+
+
+def test_phases_follow_each_other_with_their_own_player_and_algorithm():
+    (warmup, reinforcement), policies, config = planned()
+
+    assert (warmup.first_step, warmup.end_step) == (0, 20)
+    assert (reinforcement.first_step, reinforcement.end_step) == (20, 50)
+    assert (warmup.evaluation, reinforcement.evaluation) == ("initial", "before")
+    assert warmup.policy is policies[WARMUP]
+    assert reinforcement.policy is policies[RL]
+    assert (warmup.algorithm.name, reinforcement.algorithm.name) == ("sft", "grpo")
+    assert (warmup.group_size, warmup.num_episodes) == (1, config.warmup.num_episodes)
+    assert reinforcement.group_size == config.rollout.group_size
+
+
+def test_the_rate_rises_and_falls_within_each_phase():
+    (warmup, reinforcement), _, config = planned()
+
+    for phase, group in ((warmup, config.warmup), (reinforcement, config.learner)):
+        rates = [phase.lr(step) for step in range(phase.first_step, phase.end_step)]
+        assert max(rates) == pytest.approx(group.lr)
+        assert rates[0] < group.lr
+        assert rates.index(max(rates)) <= group.lr_warmup_steps
+        assert group.lr / 10 < rates[-1] < group.lr / 6
+
+
+def test_phases_never_share_the_seeds_of_a_step():
+    (warmup, reinforcement), _, _ = planned()
+    seeds = [
+        {start.game_seed for start in phase.starts(0, step, num_seats=2)}
+        for phase in (warmup, reinforcement)
+        for step in (0, 1)
+    ]
+
+    assert len(set().union(*seeds)) == sum(map(len, seeds))
+    again = reinforcement.starts(0, 1, num_seats=2)
+    assert again == reinforcement.starts(0, 1, num_seats=2)
+    assert {start.seat for start in again} == {0, 1}
+
+
+def test_a_reference_is_needed_only_where_the_loss_has_a_kl_term():
+    (warmup, reinforcement), _, _ = planned()
+    assert not warmup.needs_reference
+    assert not reinforcement.needs_reference
+    (warmup, reinforcement), _, _ = planned(algorithm={"kl_coefficient": 0.1})
+    assert not warmup.needs_reference
+    assert reinforcement.needs_reference
+    assert warmup.kl_coefficient == 0.0
+
+
+def test_preparation_scores_with_what_the_loss_looks_at(tiny_model, make_rows):
+    (warmup, reinforcement), _, config = planned(algorithm={"kl_coefficient": 0.1})
+    rows = make_rows([4, 3])
+    rows = replace(rows, per_token={
+        name: rows.per_token[name] for name in ("token_ids", "mask", "rollout_logprobs", "versions")
+    })  # fmt: skip
+
+    def added(phase, reference):
+        prepared = phase.make_preparer(config, tiny_model, reference).prepare(rows)
+        return set(prepared.per_token) - set(rows.per_token)
+
+    assert added(warmup, None) == set()
+    assert added(reinforcement, None) == {"old_logprobs"}
+    assert added(reinforcement, tiny_model) == {"old_logprobs", "reference_logprobs"}
+
+
+def test_a_phases_learner_takes_clipping_from_the_config(tiny_model):
+    (_, reinforcement), _, _ = planned()
+    config = RunConfig(algorithm=AlgorithmConfig(clip_low=0.1, clip_high=0.3))
+    learner = reinforcement.make_learner(config, tiny_model)
+
+    settings = learner._objective.settings
+    assert (settings.clip_low, settings.clip_high) == (0.1, 0.3)
+
+
+def test_a_frozen_copy_stays_as_it_was(make_llama):
+    model = make_llama()
+    frozen = freeze_copy(model)
+    before = frozen.get_input_embeddings().weight.clone()
+    with torch.no_grad():
+        model.get_input_embeddings().weight.add_(1.0)
+
+    assert torch.equal(frozen.get_input_embeddings().weight, before)
+    assert not any(parameter.requires_grad for parameter in frozen.parameters())
+    assert all(parameter.requires_grad for parameter in model.parameters())

@@ -1,0 +1,129 @@
+"""What does not fit together is refused before anything starts, by rule and number."""
+
+import pytest
+from earl_trainer.assemble import make_selector
+from earl_trainer.config import RunConfig, SelectorConfig
+from earl_trainer.overrides import parse_flags, resolve
+from earl_trainer.rules import check_config, check_context
+
+REFUSALS = [
+    (
+        "--env earl/TicTacTo-v0",
+        "unknown game 'earl/TicTacTo-v0'; did you mean 'earl/TicTacToe-v0'?",
+    ),
+    ("--opponent rnadom", "unknown opponent 'rnadom'; did you mean 'random'?"),
+    ("--warmup.player nobody", "unknown opponent 'nobody'"),
+    ("--algorithm gropo", "unknown algorithm 'gropo'; did you mean 'grpo'?"),
+    ("--model tinny", "unknown model 'tinny'; did you mean 'tiny'?"),
+    (
+        "--rollout.num-episodes 100",
+        "rollout.num_episodes must be a multiple of rollout.group_size, got 100 and 16",
+    ),
+    (
+        "--rollout.group-size 1",
+        "grpo compares the episodes of a group: rollout.group_size must be >= 2, got 1",
+    ),
+    (
+        "--algorithm dr-grpo --rollout.group-size 1",
+        "dr-grpo compares the episodes of a group: rollout.group_size must be >= 2, got 1",
+    ),
+    (
+        "--rollout.num-episodes 16 --learner.num-minibatches 17",
+        "rollout.num_episodes must be >= learner.num_minibatches, got 16 and 17",
+    ),
+    (
+        "--warmup.num-episodes 1",
+        "warmup.num_episodes must be >= learner.num_minibatches, got 1 and 2",
+    ),
+    (
+        "--evaluation.num-games 401",
+        "evaluation.num_games must be a multiple of the game's 2 seats, got 401",
+    ),
+    (
+        "--model.hidden-size 130",
+        "model.hidden_size must be an even multiple of model.num_heads, got 130 and 4",
+    ),
+    (
+        "--model.hidden-size 12",
+        "model.hidden_size must be an even multiple of model.num_heads, got 12 and 4",
+    ),
+]
+
+
+def configured(flags):
+    return resolve(RunConfig(), parse_flags(flags.split()))
+
+
+@pytest.mark.parametrize(("flags", "message"), REFUSALS)
+def test_a_config_that_breaks_a_rule_is_refused_in_one_line(flags, message):
+    with pytest.raises(ValueError, match=".") as refusal:
+        check_config(configured(flags))
+
+    assert str(refusal.value).startswith(message)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--env earl/ConnectFour-v0",
+        "--algorithm sft --rollout.group-size 1",
+        "--rollout.num-episodes 2 --rollout.group-size 2",
+        "--warmup.num-episodes 2",
+        "--evaluation.num-games 2",
+        "--model.hidden-size 8",
+    ],
+)
+def test_a_config_at_the_edge_of_the_rules_passes(flags):
+    check_config(configured(flags))
+
+
+def test_a_context_of_exactly_one_turn_passes_and_a_smaller_one_does_not(
+    tic_tac_toe, tiny_chat, tiny_model
+):
+    check_context(configured("--rollout.max-context-tokens 15"), tic_tac_toe, tiny_chat, tiny_model)
+    with pytest.raises(ValueError, match=".") as refusal:
+        check_context(
+            configured("--rollout.max-context-tokens 14"), tic_tac_toe, tiny_chat, tiny_model
+        )
+
+    assert str(refusal.value) == (
+        "rollout.max_context_tokens must hold one turn: a prompt of 11 tokens and a reply of 4 "
+        "need 15, got 14"
+    )
+
+
+def test_a_context_beyond_the_models_positions_is_refused(tic_tac_toe, tiny_chat, tiny_model):
+    check_context(
+        configured("--rollout.max-context-tokens 256"), tic_tac_toe, tiny_chat, tiny_model
+    )
+    with pytest.raises(ValueError, match=".") as refusal:
+        check_context(
+            configured("--rollout.max-context-tokens 257"), tic_tac_toe, tiny_chat, tiny_model
+        )
+
+    assert str(refusal.value) == (
+        "rollout.max_context_tokens must be at most the model's 256 positions, got 257"
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            SelectorConfig(tp_degrees=(3,)),
+            "tp 3 does not divide the model's 4 attention heads (valid: 1, 2, 4)",
+        ),
+        (SelectorConfig(tp_degrees=(1, 2)), "tp 2 needs 2 devices, more than the 1 there are"),
+        (
+            SelectorConfig(memory_bytes=1000),
+            "holds one context of 256 tokens on cpu with 1,000 bytes",
+        ),
+    ],
+)
+def test_a_degree_that_cannot_run_is_refused(config, message, tiny_model):
+    with pytest.raises(ValueError, match=".") as refusal:
+        make_selector(config, tiny_model, 256)
+
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)

@@ -1,0 +1,160 @@
+"""The figures of a step, counted by hand."""
+
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from earl_dispatch import Layout, plan_transfer
+from earl_selector import ContextReport, Decision
+from earl_trainer.tracking.metrics import (
+    StageClock,
+    context_metrics,
+    dispatch_metrics,
+    engine_mismatch_metrics,
+    episode_metrics,
+    selector_metrics,
+)
+from earl_trainer.types import EndReason
+
+
+@pytest.fixture
+def episodes(make_episode, make_turn):
+    one, two = [make_turn([1], [2])], [make_turn([1], [2]), make_turn([1, 2, 3], [4])]
+    cut = [make_turn([1], [2], cut=True)]
+    return [
+        make_episode(outcome=1.0, turns=two),
+        make_episode(outcome=1.0, turns=cut),  # won although a reply was cut
+        make_episode(outcome=0.0, turns=two),
+        make_episode(outcome=-1.0, turns=one),
+        make_episode(outcome=-1.0, turns=one, end_reason=EndReason.ILLEGAL_MOVE),
+        make_episode(outcome=-1.0, turns=two, end_reason=EndReason.UNPARSABLE),
+        make_episode(outcome=0.0, turns=one, end_reason=EndReason.CONTEXT_LIMIT),
+        make_episode(outcome=0.0, turns=one, end_reason=EndReason.CONTEXT_LIMIT),
+        make_episode(outcome=0.0, turns=two, end_reason=EndReason.ENV_ERROR),
+        make_episode(outcome=0.0, turns=one, end_reason=EndReason.OPPONENT_ERROR),
+    ]
+
+
+def test_outcomes_and_replies_are_counted_over_the_episodes_that_did_not_fail(episodes):
+    rewards = [1.0, 1.0, 0.0, -1.0, -1.5, -1.5, 0.0, 0.0, 99.0, 99.0]
+    metrics = episode_metrics(episodes, rewards)
+
+    assert metrics["game/win_rate"] == 2 / 8
+    assert metrics["game/draw_rate"] == 1 / 8, "a cut game is no draw"
+    assert metrics["game/loss_rate"] == 5 / 8
+    assert metrics["game/illegal_rate"] == 2 / 11, "per reply"
+    assert metrics["game/turns_mean"] == 11 / 8
+    assert metrics["game/failed_episodes"] == 2.0
+    assert metrics["context/truncated_share"] == 3 / 8
+    assert metrics["reward/mean"] == -2.0 / 8
+    assert metrics["reward/std"] == pytest.approx((7.5 / 8 - 0.25**2) ** 0.5)
+    assert {name: count for name, count in metrics.items() if name.startswith("end/")} == {
+        "end/finished": 4.0,
+        "end/illegal_move": 1.0,
+        "end/unparsable": 1.0,
+        "end/context_limit": 2.0,
+        "end/env_error": 1.0,
+        "end/opponent_error": 1.0,
+    }
+
+
+def test_a_step_in_which_everything_failed_still_has_figures(episodes):
+    metrics = episode_metrics(episodes[-2:], [0.0, 0.0])
+
+    assert metrics["game/failed_episodes"] == 2.0
+    assert metrics["game/win_rate"] == metrics["game/loss_rate"] == metrics["reward/mean"] == 0.0
+
+
+def test_contexts_are_reported_as_figures():
+    report = ContextReport(
+        step=3,
+        num_responses=2,
+        mean_context_tokens=20.5,
+        max_context_tokens=30,
+        resident_tokens=41,
+    )
+
+    assert context_metrics(report) == {
+        "context/mean_tokens": 20.5,
+        "context/max_tokens": 30.0,
+        "context/resident_tokens": 41.0,
+    }
+
+
+def test_a_limit_that_is_not_in_sight_has_no_figure():
+    decision = Decision(
+        tp=2,
+        previous_tp=1,
+        reason="grows",
+        forecast_tokens=100,
+        capacity_tokens=80,
+        feasible=(),
+        steps_to_limit=None,
+    )
+
+    assert selector_metrics(decision) == {
+        "selector/tp": 2.0,
+        "selector/forecast_tokens": 100.0,
+        "selector/capacity_tokens": 80.0,
+        "selector/queues": 1.0,
+    }
+    limited = replace(decision, steps_to_limit=7, feasible=(2,))
+    assert selector_metrics(limited)["selector/steps_to_limit"] == 7.0
+    assert selector_metrics(limited)["selector/queues"] == 0.0
+
+
+def test_a_plan_is_reported_with_its_bytes():
+    plan = plan_transfer(
+        Layout.contiguous(num_rows=4, num_ranks=2),
+        Layout.contiguous(num_rows=4, num_ranks=1),
+        row_bytes=[10, 20, 30, 40],
+    )
+    metrics = dispatch_metrics(plan)
+
+    assert metrics["dispatch/rows"] == 4.0
+    assert metrics["dispatch/bytes_moved"] == 70.0
+    assert metrics["dispatch/bytes_lower_bound"] == 70.0
+    assert metrics["dispatch/messages"] == 1.0
+
+
+def test_engine_and_learner_are_compared_at_trained_tokens_only(make_rows):
+    rows = make_rows([3, 2])
+    mask = torch.tensor([False, True, True, False, True])
+    engine = torch.tensor([5.0, -1.0, -2.0, torch.nan, -0.5])
+    learner = torch.tensor([0.0, -1.5, -2.0, 0.0, -0.25])
+    rows = replace(
+        rows,
+        per_token=dict(rows.per_token)
+        | {"mask": mask, "rollout_logprobs": engine, "old_logprobs": learner},
+    )
+    metrics = engine_mismatch_metrics(rows)
+
+    differences = torch.tensor([-0.5, 0.0, 0.25])  # learner - engine
+    expected = (differences.exp() - 1 - differences).mean().item()
+    assert metrics["mismatch/kl"] == pytest.approx(expected, rel=1e-5)
+    assert metrics["mismatch/max_logprob_difference"] == 0.5
+
+
+def test_nothing_to_compare_is_no_figure(make_rows):
+    rows = make_rows([3, 2])
+    hidden = dict(rows.per_token) | {"mask": torch.zeros(5, dtype=torch.bool)}
+    unscored = {name: rows.per_token[name] for name in rows.per_token if name != "old_logprobs"}
+
+    assert engine_mismatch_metrics(replace(rows, per_token=hidden)) == {}
+    assert engine_mismatch_metrics(replace(rows, per_token=unscored)) == {}
+
+
+def test_the_clock_adds_up_stages_and_rates():
+    clock = StageClock()
+    for _ in range(2):
+        with clock.stage("rollout"):
+            time.sleep(0.01)
+    with pytest.raises(ZeroDivisionError), clock.stage("update"):
+        raise ZeroDivisionError
+    metrics = clock.metrics({"rollout": 50, "update": 0})
+
+    assert metrics["time/rollout_s"] >= 0.02
+    assert metrics["time/step_s"] == metrics["time/rollout_s"] + metrics["time/update_s"]
+    assert metrics["rate/rollout_tokens_per_s"] == 50 / metrics["time/rollout_s"]
+    assert "rate/update_tokens_per_s" not in metrics, "a stage without tokens has no rate"

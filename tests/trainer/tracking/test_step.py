@@ -1,0 +1,84 @@
+"""One step's outcome becomes one report and one record."""
+
+from dataclasses import replace
+
+import pytest
+from earl_selector import Decision
+from earl_trainer.experience.samples import build_columns
+from earl_trainer.config import RewardConfig
+from earl_trainer.experience.transfer import send_to_learner
+from earl_trainer.rollout.collector import Rollout
+from earl_trainer.tracking.metrics import StageClock
+from earl_trainer.tracking.step import StepOutcome
+
+
+@pytest.fixture
+def outcome(make_episode, make_turn):
+    episodes = [
+        make_episode(outcome=1.0, turns=[make_turn([1, 2], [3]), make_turn([1, 2, 3, 4], [5, 6])]),
+        make_episode(outcome=-1.0, turns=[make_turn([1, 2], [3, 4])]),
+    ]
+    columns = build_columns(episodes, [1.0, -1.0], RewardConfig())
+    plan, _ = send_to_learner(columns)
+    clock = StageClock({"rollout": 2.0, "prepare": 1.0, "update": 4.0})
+    return StepOutcome(
+        step=9,
+        phase="rl",
+        lr=0.25,
+        rollout=Rollout(episodes=episodes, peak_resident_tokens=8, generated_tokens=5),
+        rewards=[1.0, -1.5],
+        columns=columns,
+        decision=Decision(
+            tp=1,
+            previous_tp=None,
+            reason="start",
+            forecast_tokens=100,
+            capacity_tokens=200,
+            feasible=(1,),
+            steps_to_limit=None,
+        ),
+        plan=plan,
+        updates={"kl": 0.5},
+        clock=clock,
+    )
+
+
+def test_the_selector_is_told_of_context_lengths_and_of_what_was_resident(outcome):
+    report = outcome.report()
+
+    assert (report.step, report.num_responses) == (9, 2)
+    assert (report.mean_context_tokens, report.max_context_tokens) == (5.0, 6)
+    assert report.resident_tokens == 8
+
+
+def test_the_record_gathers_every_stage(outcome):
+    record = outcome.record()
+
+    assert (record.step, record.phase, record.decision) == (9, "rl", "start")
+    expected = {
+        "reward/mean": -0.25,
+        "game/win_rate": 0.5,
+        "context/mean_tokens": 5.0,
+        "selector/tp": 1.0,
+        "dispatch/rows": 2.0,
+        "dispatch/bytes_moved": 0.0,
+        "policy/kl": 0.5,
+        "policy/lr": 0.25,
+        "time/step_s": 7.0,
+        "rate/rollout_tokens_per_s": 2.5,
+        "rate/update_tokens_per_s": 2.5,
+    }
+    assert {name: record.metrics[name] for name in expected} == expected
+    assert "rate/prepare_tokens_per_s" not in record.metrics, "nothing was scored"
+
+
+def test_scored_samples_count_for_the_rate_of_preparation(outcome):
+    columns = outcome.columns
+    scored = replace(
+        columns,
+        per_token=dict(columns.per_token) | {"old_logprobs": columns.per_token["rollout_logprobs"]},
+    )
+    metrics = replace(outcome, columns=scored).record().metrics
+
+    assert metrics["rate/prepare_tokens_per_s"] == 10.0
+    assert metrics["mismatch/kl"] == 0.0

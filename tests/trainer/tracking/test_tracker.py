@@ -1,0 +1,104 @@
+"""Everything is told to everyone, and closed in the end."""
+
+import json
+
+import pytest
+from earl_trainer.tracking.sinks import JsonLines
+from earl_trainer.tracking.tracker import Tracker
+from earl_trainer.types import EndReason
+
+
+class Listener:
+    """A display and a sink that remember what they heard."""
+
+    def __init__(self, name, heard):
+        self.name, self.heard = name, heard
+
+    def log_step(self, record):
+        self.heard.append((self.name, "step", record.step))
+
+    def log_evaluation(self, name, step, result):
+        self.heard.append((self.name, name, step, result.games))
+
+    def stage(self, name, detail=""):
+        self.heard.append((self.name, name, detail))
+
+    def note(self, text):
+        self.heard.append((self.name, text))
+
+    def close(self):
+        self.heard.append((self.name, "close"))
+
+
+@pytest.fixture
+def heard():
+    return []
+
+
+@pytest.fixture
+def tracker(tmp_path, heard):
+    files = {name: JsonLines(tmp_path / f"{name}.jsonl", 0) for name in ("metrics", "episodes")}
+    yield Tracker(Listener("display", heard), [Listener("sink", heard)], **files)
+    for file in files.values():
+        file.close()
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_every_sink_hears_of_steps_and_matches(tracker, heard, make_record, match, tmp_path):
+    tracker.log_step(make_record())
+    tracker.log_evaluation("after", 7, match)
+    tracker.close()
+
+    for name in ("display", "sink"):
+        told = [what[1:] for what in heard if what[0] == name]
+        assert told == [("step", 6), ("after", 7, 400), ("close",)]
+    assert heard[-1] == ("display", "close"), "the display is closed last"
+    assert [row["step"] for row in rows_of(tmp_path / "metrics.jsonl")] == [6]
+
+
+def test_an_episode_is_a_row_with_what_was_said_and_how_it_ended(
+    tracker, tmp_path, make_episode, make_turn
+):
+    cut = make_episode(
+        turns=[make_turn([1, 2], [3, 4], cut=True), make_turn([1, 2, 3, 4, 5], [6])],
+        end_reason=EndReason.ILLEGAL_MOVE,
+        outcome=-1.0,
+        group=5,
+        detail="'[1]' is not legal now",
+    )
+    tracker.log_episodes("rl", 4, [make_episode(), cut], [1.0, -1.5])
+
+    first, second = rows_of(tmp_path / "episodes.jsonl")
+    assert first["end_reason"] == "finished"
+    assert first["reward"] == 1.0
+    assert second == {
+        "step": 4,
+        "phase": "rl",
+        "episode": 0,
+        "group": 5,
+        "seat": 0,
+        "game_seed": 0,
+        "moves": [],
+        "replies": ["", ""],
+        "context_tokens": 6,
+        "end_reason": "illegal_move",
+        "truncated": True,
+        "outcome": -1.0,
+        "reward": -1.5,
+        "detail": "'[1]' is not legal now",
+    }
+
+
+def test_positions_are_the_bytes_that_a_checkpoint_keeps(
+    tracker, tmp_path, make_record, make_episode
+):
+    assert tracker.positions() == {"metrics": 0, "episodes": 0}
+    tracker.log_step(make_record())
+    tracker.log_episodes("rl", 4, [make_episode()], [1.0])
+
+    sizes = {name: (tmp_path / f"{name}.jsonl").stat().st_size for name in tracker.positions()}
+    assert tracker.positions() == sizes
+    assert min(sizes.values()) > 0
