@@ -37,9 +37,11 @@ def test_foreign_libraries_are_imported_by_their_one_module():
     strays: list[str] = []
     for path in SOURCES:
         package, module = package_and_module(path)
-        for name in imported_packages(path):
-            if package == "trainer" and name in HOMES and str(module) not in HOMES[name]:
-                strays.append(f"{module} imports {name}")
+        strays.extend(
+            f"{module} imports {name}"
+            for name in imported_packages(path)
+            if package == "trainer" and name in HOMES and str(module) not in HOMES[name]
+        )
     assert not strays
 
 

@@ -1,5 +1,6 @@
 """Same seed, same run; the selector and the dispatcher take part in every step."""
 
+import itertools
 import json
 
 import pytest
@@ -20,7 +21,7 @@ def test_every_step_reports_its_decision_and_its_transfer(
 ):
     assert run_to_end(open_run(small_config(), tmp_path / "run")) == 0
     rows = repeatable_rows(tmp_path / "run")
-    for earlier, row in zip(rows, rows[1:], strict=False):
+    for earlier, row in itertools.pairwise(rows):
         assert row["selector/tp"] == 1
         # The forecast of a step is at least what the step before it held.
         assert row["selector/forecast_tokens"] >= earlier["context/resident_tokens"]

@@ -55,7 +55,9 @@ def test_the_model_folder_plays_with_nothing_but_transformers(run_folder):
     tokenizer = AutoTokenizer.from_pretrained(run_folder / "model")
     # X has two in a row and wins at 3; O threatens nothing.
     messages = [{"role": "user", "content": "X X 3\nO O 6\n7 8 9"}]
-    inputs = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt")
+    inputs = tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
     with torch.no_grad():
         reply = model.generate(**inputs, max_new_tokens=4, do_sample=False)
     text = tokenizer.decode(reply[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)

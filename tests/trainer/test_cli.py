@@ -11,7 +11,7 @@ from earl_trainer.recipes import RECIPES
 
 
 def refusal(*arguments):
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         read_command(arguments)
     assert "\n" not in str(caught.value)
     return str(caught.value)

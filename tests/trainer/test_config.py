@@ -49,7 +49,7 @@ def nested(field, value):
 
 @pytest.mark.parametrize(("field", "value", "rule"), BOUNDS)
 def test_a_value_out_of_bounds_is_refused_by_field_rule_and_value(field, value, rule):
-    with pytest.raises(ValueError, match=".") as refusal:
+    with pytest.raises(ValueError, match=r".") as refusal:
         resolve(RunConfig(), nested(field, value))
 
     message = str(refusal.value)

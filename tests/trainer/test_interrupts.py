@@ -16,12 +16,16 @@ def press_ctrl_c():
 
 def test_ctrl_c_in_the_block_comes_after_it():
     before, done = signal.getsignal(signal.SIGINT), []
-    with pytest.raises(KeyboardInterrupt):
+
+    def work():
         with interrupts_deferred(lambda: done.append("told")):
             press_ctrl_c()
             done.append("first half")
             press_ctrl_c()
             done.append("second half")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
 
     assert done == ["told", "first half", "told", "second half"]
     assert signal.getsignal(signal.SIGINT) is before
@@ -47,10 +51,14 @@ def test_a_quiet_block_raises_nothing_and_puts_the_handler_back():
 
 def test_an_error_in_the_block_is_the_one_that_is_raised_and_the_handler_is_put_back():
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(ZeroDivisionError):
+
+    def work():
         with interrupts_deferred(lambda: None):
             press_ctrl_c()
             raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
 
     assert signal.getsignal(signal.SIGINT) is before
 

@@ -18,5 +18,5 @@ def test_the_default_is_the_tiny_model_and_smollm2_a_pretrained_one():
 
 
 def test_an_unknown_recipe_is_refused_with_the_nearest():
-    with pytest.raises(ValueError, match="^unknown recipe 'tictactoe-tinny'; did you mean 'tict"):
+    with pytest.raises(ValueError, match=r"^unknown recipe 'tictactoe-tinny'; did you mean 'ti"):
         find_recipe("tictactoe-tinny")

@@ -56,7 +56,7 @@ def configured(flags):
 
 @pytest.mark.parametrize(("flags", "message"), REFUSALS)
 def test_a_config_that_breaks_a_rule_is_refused_in_one_line(flags, message):
-    with pytest.raises(ValueError, match=".") as refusal:
+    with pytest.raises(ValueError, match=r".") as refusal:
         check_config(configured(flags))
 
     assert str(refusal.value).startswith(message)
@@ -82,7 +82,7 @@ def test_a_context_of_exactly_one_turn_passes_and_a_smaller_one_does_not(
     tic_tac_toe, tiny_chat, tiny_model
 ):
     check_context(configured("--rollout.max-context-tokens 15"), tic_tac_toe, tiny_chat, tiny_model)
-    with pytest.raises(ValueError, match=".") as refusal:
+    with pytest.raises(ValueError, match=r".") as refusal:
         check_context(
             configured("--rollout.max-context-tokens 14"), tic_tac_toe, tiny_chat, tiny_model
         )
@@ -97,7 +97,7 @@ def test_a_context_beyond_the_models_positions_is_refused(tic_tac_toe, tiny_chat
     check_context(
         configured("--rollout.max-context-tokens 256"), tic_tac_toe, tiny_chat, tiny_model
     )
-    with pytest.raises(ValueError, match=".") as refusal:
+    with pytest.raises(ValueError, match=r".") as refusal:
         check_context(
             configured("--rollout.max-context-tokens 257"), tic_tac_toe, tiny_chat, tiny_model
         )
@@ -122,7 +122,7 @@ def test_a_context_beyond_the_models_positions_is_refused(tic_tac_toe, tiny_chat
     ],
 )
 def test_a_degree_that_cannot_run_is_refused(config, message, tiny_model):
-    with pytest.raises(ValueError, match=".") as refusal:
+    with pytest.raises(ValueError, match=r".") as refusal:
         make_selector(config, tiny_model, 256)
 
     assert message in str(refusal.value)

@@ -194,5 +194,5 @@ def test_a_step_of_failed_episodes_only_ends_the_run_with_the_first_reason(make_
     ]
     advantages = episode_advantages(episodes, [0.0, 0.0], group_centred)
     assert advantages == [0.0, 0.0]
-    with pytest.raises(RunFailedError, match=r"all 2 episodes failed.*ValueError: broken rules"):
+    with pytest.raises(RunFailedError, match=r"none of 2 episodes.*ValueError: broken rules"):
         build_columns(episodes, advantages, RewardConfig())

@@ -52,6 +52,7 @@ def test_bfloat16_weights_follow_updates_too_small_for_their_precision():
                 parameter.grad = torch.ones_like(parameter)
         lost.step()
         for optimizer in optimizers:
+            optimizer.collect_gradients()
             optimizer.step(1e-4)
     # Each step is 1e-4 and the spacing between 1 and 2 is 2^-7, so alone it is rounded away.
     assert same(weights(naive), start)
@@ -80,6 +81,7 @@ def test_float32_weights_move_as_under_torchs_own_adamw_bit_for_bit(weight_decay
         lr = 0.01 * (step + 1)
         set_gradients(ours, step)
         set_gradients(theirs, step)
+        optimizer.collect_gradients()
         optimizer.step(lr)
         for group in reference.param_groups:
             group["lr"] = lr
@@ -94,6 +96,7 @@ def test_an_optimizer_restored_from_its_state_continues_exactly(dtype):
     optimizer = MasterAdamW(net, betas=BETAS, weight_decay=0.1)
     for step in range(3):
         set_gradients(net, step)
+        optimizer.collect_gradients()
         optimizer.step(1e-3)
     buffer = io.BytesIO()
     torch.save(optimizer.state_dict(), buffer)
@@ -105,6 +108,7 @@ def test_an_optimizer_restored_from_its_state_continues_exactly(dtype):
     for step in range(3, 40):
         for model, owner in ((net, optimizer), (restored_net, restored)):
             set_gradients(model, step)
+            owner.collect_gradients()
             owner.step(1e-3)
         assert same(weights(net), weights(restored_net))
 
@@ -115,6 +119,7 @@ def test_frozen_parameters_stay_and_have_no_state():
     optimizer = MasterAdamW(net, betas=BETAS, weight_decay=0.0)
     bias = net.bias.clone()
     net.weight.grad = torch.ones_like(net.weight)
+    optimizer.collect_gradients()
     optimizer.step(1.0)
     assert torch.equal(net.bias, bias)
     assert len(optimizer.state_dict()["masters"]) == 1
@@ -126,6 +131,7 @@ def test_clipping_scales_to_the_norm_and_reports_the_one_before():
     net.bias.grad = torch.full_like(net.bias, 4.0)
     norm = math.sqrt(12 * 9 + 3 * 16)
     optimizer = MasterAdamW(net, betas=BETAS, weight_decay=0.0)
+    optimizer.collect_gradients()
     assert optimizer.clip_gradients(100.0) == pytest.approx(norm)
     assert net.weight.grad[0, 0].item() == 3.0
     assert optimizer.clip_gradients(1.0) == pytest.approx(norm)
@@ -137,11 +143,14 @@ def test_gradients_are_gone_after_a_step_and_after_being_dropped():
     net = make_net(torch.bfloat16)
     optimizer = MasterAdamW(net, betas=BETAS, weight_decay=0.0)
     set_gradients(net, 0)
+    optimizer.collect_gradients()
     optimizer.step(1e-2)
     moved = weights(net)
     assert all(parameter.grad is None for parameter in net.parameters())
     set_gradients(net, 1)
+    optimizer.collect_gradients()
     optimizer.drop_gradients()
+    optimizer.collect_gradients()
     optimizer.step(1e-2)
     assert same(weights(net), moved)
 
@@ -162,3 +171,15 @@ def test_a_phase_no_longer_than_its_warm_up_never_reaches_the_peak():
     rates = [learning_rate(s, num_steps=2, peak=1.0, warmup_steps=3) for s in range(2)]
     assert rates == pytest.approx([0.25, 0.5])
     assert learning_rate(0, num_steps=1, peak=1.0, warmup_steps=0) == 1.0
+
+
+def test_gradients_of_many_passes_are_summed_in_float32():
+    net, exact = make_net(torch.bfloat16), make_net(torch.float32)
+    optimizer = MasterAdamW(net, betas=BETAS, weight_decay=0.0)
+    # The sum in bfloat16 would stop at 1: there 1 + 2^-9 is 1 again.
+    for value in (1.0, *[2.0**-9] * 256):
+        for parameter in net.parameters():
+            parameter.grad = torch.full_like(parameter, value)
+        optimizer.collect_gradients()
+    size = sum(parameter.numel() for parameter in exact.parameters())
+    assert optimizer.clip_gradients(1e9) == pytest.approx(1.5 * size**0.5)

@@ -100,7 +100,7 @@ def test_names_that_may_be_models_pass(name):
 )
 def test_a_folder_that_cannot_be_loaded_is_refused_in_one_line(tmp_path, config):
     (tmp_path / "config.json").write_text(config)
-    with pytest.raises(ValueError, match="^cannot load the model ") as refusal:
+    with pytest.raises(ValueError, match=r"^cannot load the model ") as refusal:
         load_folder(tmp_path, device="cpu")
 
     assert str(tmp_path) in str(refusal.value)

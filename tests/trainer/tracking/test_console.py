@@ -152,7 +152,8 @@ def test_time_left_comes_from_the_recent_steps_of_the_phase(make_record):
     assert clock.tick(make_record(2)) == 97 * 2.0, "another phase has another pace"
     for step in range(3, 20):
         clock.tick(make_record(step, **slow))
-    assert clock.tick(make_record(99, **slow)) == 0.0
+    assert clock.tick(make_record(90, **slow)) == 9 * 4.0
+    assert clock.tick(make_record(99)) == 0.0
 
 
 @pytest.mark.parametrize(

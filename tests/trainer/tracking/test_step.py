@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 from earl_selector import Decision
-from earl_trainer.experience.samples import build_columns
 from earl_trainer.config import RewardConfig
+from earl_trainer.experience.samples import build_columns
 from earl_trainer.experience.transfer import send_to_learner
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.tracking.metrics import StageClock

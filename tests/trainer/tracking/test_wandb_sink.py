@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 
 import pytest
 from earl_trainer.tracking.wandb_sink import WandbSink, choose_mode
@@ -35,6 +36,17 @@ def read_records(path):
     return records
 
 
+def read_finished_run(path):
+    """Read a run once its last record is on disk, which may be a moment after `finish`."""
+    deadline_s = time.monotonic() + 10.0
+    while True:
+        records = read_records(path)
+        if records and records[-1].WhichOneof("record_type") == "exit":
+            return records
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
 def items_of(message):
     return {".".join(item.nested_key) or item.key: json.loads(item.value_json) for item in message}
 
@@ -64,7 +76,7 @@ def test_an_offline_run_holds_every_step_match_and_the_config(tmp_path, no_key, 
     sink.close()
 
     (path,) = tmp_path.glob("wandb/offline-run-*/run-abc12345.wandb")
-    written = read_records(path)
+    written = read_finished_run(path)
     history = [
         items_of(record.history.item)
         for record in written

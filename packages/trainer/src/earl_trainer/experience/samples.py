@@ -137,8 +137,10 @@ def build_columns(
         for sample in split_into_samples(index, episode)
     ]
     if not samples:
+        first = episodes[0]
         raise RunFailedError(
-            f"all {len(episodes)} episodes failed, the first: {episodes[0].detail}"
+            f"none of {len(episodes)} episodes gave anything to train on; the first ended with "
+            f"{first.end_reason}: {first.detail}"
         )
     masked = [
         config.truncation == "mask" and episodes[sample.episode].truncated for sample in samples

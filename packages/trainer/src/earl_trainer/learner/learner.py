@@ -93,8 +93,8 @@ class Learner:
             on_minibatch: Called with tokens done and in all, for progress.
 
         Returns:
-            Means over updates of loss, grad_norm, entropy and the loss function's own metrics, and
-            the number of updates skipped for non-finite gradients.
+            Means over the applied updates of loss, grad_norm, entropy and the loss function's own
+            metrics, and the number of updates skipped for non-finite gradients.
 
         Raises:
             RunFailedError: After five updates in a row with non-finite gradients.
@@ -103,7 +103,8 @@ class Learner:
         settings = self._settings
         total = batch.num_tokens * settings.num_epochs
         done = 0
-        updates: list[dict[str, float]] = []
+        num_updates = 0
+        applied: list[dict[str, float]] = []
         for _ in range(settings.num_epochs):
             order = torch.randperm(batch.num_rows, generator=rng)
             for rows in order.tensor_split(min(settings.num_minibatches, batch.num_rows)):
@@ -111,10 +112,13 @@ class Learner:
                 metrics = self.accumulate(minibatch)
                 done += minibatch.num_tokens
                 on_minibatch(done, total)
-                updates.append({**metrics, **self._apply(lr)})
-        sums = {name: sum(u[name] for u in updates) for name in updates[0]}
-        means = {name: value / len(updates) for name, value in sums.items()}
-        return {**means, "skipped_updates": sums["skipped_updates"]}
+                num_updates += 1
+                norm = self._apply(lr)
+                if norm is not None:
+                    applied.append({**metrics, "grad_norm": norm})
+        names = applied[0] if applied else ()
+        means = {name: sum(update[name] for update in applied) / len(applied) for name in names}
+        return {**means, "skipped_updates": float(num_updates - len(applied))}
 
     def accumulate(self, minibatch: Columns) -> dict[str, float]:
         """Add the gradient of one mini-batch's loss to the parameters, without an update."""
@@ -148,6 +152,7 @@ class Learner:
         outputs = self._objective.loss(inputs, self._objective.settings)
         loss = (torch.where(mask, outputs.loss, 0.0) * weights).sum()
         loss.backward()
+        self._optimizer.collect_gradients()
         token_metrics = {**outputs.metrics, "entropy": entropy}
         return {
             "loss": loss.item(),
@@ -157,13 +162,14 @@ class Learner:
             },
         }
 
-    def _apply(self, lr: float) -> dict[str, float]:
+    def _apply(self, lr: float) -> float | None:
+        """Make the update and return the gradient's norm, or None if it was not finite."""
         # The norm is looked at before the step: clipping by a NaN norm makes every gradient NaN.
         norm = self._optimizer.clip_gradients(self._settings.max_grad_norm)
         if math.isfinite(norm):
             self._num_bad_updates = 0
             self._optimizer.step(lr)
-            return {"grad_norm": norm, "skipped_updates": 0.0}
+            return norm
         self._num_bad_updates += 1
         self._optimizer.drop_gradients()
         if self._num_bad_updates >= _MAX_BAD_UPDATES:
@@ -171,7 +177,7 @@ class Learner:
                 f"the gradient was not finite in {_MAX_BAD_UPDATES} updates in a row; "
                 "lower the learning rate"
             )
-        return {"grad_norm": 0.0, "skipped_updates": 1.0}
+        return None
 
     def state_dict(self) -> dict[str, Any]:  # Any: torch's own state dictionary
         """Return what the next update depends on, apart from the model's weights."""

@@ -28,11 +28,15 @@ def learning_rate(step: int, *, num_steps: int, peak: float, warmup_steps: int) 
 
 @final
 class MasterAdamW:
-    """AdamW (Loshchilov and Hutter, arXiv:1711.05101) that never updates in low precision.
+    """AdamW (Loshchilov and Hutter, arXiv:1711.05101) that neither sums nor updates in low precision.
 
     An update of relative size 1e-3 is lost in bfloat16, whose spacing is 2^-8. So parameters in any
-    precision below float32 have a float32 copy, which is updated and then rounded into them. A
-    float32 parameter is its own copy. Only matrices are decayed.
+    precision below float32 have a float32 copy: gradients are summed there, and it is what is
+    updated and then rounded into them. A float32 parameter is its own copy. Only matrices are
+    decayed.
+
+    Lifecycle: per update `collect_gradients` after every backward pass, `clip_gradients`, then
+    `step`, or `drop_gradients` to give the update up.
     """
 
     def __init__(
@@ -52,15 +56,27 @@ class MasterAdamW:
             betas=betas,
         )
 
+    def collect_gradients(self) -> None:
+        """Add the gradients of one backward pass to the float32 sums."""
+        for parameter, master in zip(self._parameters, self._masters, strict=True):
+            if master is parameter or parameter.grad is None:
+                continue
+            if master.grad is None:
+                master.grad = parameter.grad.float()
+            else:
+                master.grad += parameter.grad
+            parameter.grad = None
+
     def clip_gradients(self, max_norm: float) -> float:
-        """Scale gradients to a global norm of at most `max_norm`; return the norm before."""
-        return float(nn.utils.clip_grad_norm_(self._parameters, max_norm))
+        """Scale the collected gradients to a global norm of at most `max_norm`.
+
+        Returns:
+            The norm before.
+        """
+        return float(nn.utils.clip_grad_norm_(self._masters, max_norm))
 
     def step(self, lr: float) -> None:
-        """Apply the gradients held by the parameters and forget them."""
-        for parameter, master in zip(self._parameters, self._masters, strict=True):
-            if master is not parameter and parameter.grad is not None:
-                master.grad = parameter.grad.float()
+        """Apply the collected gradients and forget them."""
         for group in self._adamw.param_groups:
             group["lr"] = lr
         self._adamw.step()
@@ -68,13 +84,12 @@ class MasterAdamW:
             for parameter, master in zip(self._parameters, self._masters, strict=True):
                 if master is not parameter:
                     parameter.copy_(master)
-                    master.grad = None
         self.drop_gradients()
 
     def drop_gradients(self) -> None:
         """Forget the gradients without applying them."""
-        for parameter in self._parameters:
-            parameter.grad = None
+        for held in (*self._parameters, *self._masters):
+            held.grad = None
 
     def state_dict(self) -> dict[str, Any]:  # Any: torch's own state dictionary
         """Return master weights and moments, to continue exactly."""

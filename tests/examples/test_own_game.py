@@ -1,0 +1,28 @@
+"""The example runs as its first lines say."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_game.py"
+
+
+@pytest.mark.slow
+def test_a_game_of_ones_own_is_trained_like_a_built_in_one(tmp_path):
+    quick = [
+        "--warmup.num-steps", "40", "--learner.num-steps", "4", "--rollout.num-episodes", "64",
+        "--evaluation.num-games", "100", "--model.hidden-size", "64", "--model.num-layers", "2",
+        "--tracking.wandb", "disabled",
+    ]  # fmt: skip
+    result = subprocess.run(
+        [sys.executable, EXAMPLE, *quick], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+    run = tmp_path / "runs" / "last-stone"
+    evaluation = json.loads((run / "summary.json").read_text())["evaluation"]
+    # Imitation of random legal play is enough to know the rules.
+    assert evaluation["before"]["illegal_rate"] < evaluation["initial"]["illegal_rate"]
+    assert evaluation["after"]["illegal_rate"] < 0.1

@@ -1,0 +1,171 @@
+"""Run the recipes as a user does and measure learning, time, memory and repeatability.
+
+`--quick` makes a few steps of the small recipe only and leaves the stored file alone.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from benchmarking import STORE, Figure, report
+
+EARL = Path(sys.executable).with_name("earl")
+TINY, SMOLLM2 = "tictactoe-tiny", "tictactoe-smollm2"
+QUICK_FLAGS = (
+    "--warmup.num-steps",
+    "5",
+    "--learner.num-steps",
+    "3",
+    "--evaluation.num-games",
+    "40",
+)
+_SAMPLE_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One finished run."""
+
+    recipe: str
+    seed: int
+    wall_s: float
+    peak_bytes: int
+    summary: dict[str, Any]
+    repeatable_rows: list[dict[str, Any]]
+
+    def row(self) -> dict[str, object]:
+        """Return what is stored of the run."""
+        return {
+            "recipe": self.recipe,
+            "seed": self.seed,
+            "wall_s": self.wall_s,
+            "peak_bytes": self.peak_bytes,
+            "steps": self.summary["steps"],
+            "num_parameters": self.summary["num_parameters"],
+            "evaluation": self.summary["evaluation"],
+            "gain": self.summary["gain"],
+        }
+
+
+def run_recipe(recipe: str, seed: int, flags: Sequence[str], folder: Path) -> Measured:
+    """Run a recipe in a process of its own and watch the memory of the whole process tree."""
+    run_dir = folder / f"{recipe}-{seed}-{len(list(folder.iterdir()))}"
+    command = [EARL, "train", recipe, "--seed", str(seed), "--run-dir", run_dir, *flags]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    peak_bytes = 0
+    while process.poll() is None:
+        peak_bytes = max(peak_bytes, tree_bytes(process.pid))
+        time.sleep(_SAMPLE_EVERY_S)
+    if process.returncode:
+        raise SystemExit(f"{recipe} with seed {seed} ended with status {process.returncode}")
+    return Measured(
+        recipe=recipe,
+        seed=seed,
+        wall_s=time.perf_counter() - start,
+        peak_bytes=peak_bytes,
+        summary=json.loads((run_dir / "summary.json").read_text()),
+        repeatable_rows=[
+            {key: value for key, value in row.items() if not key.startswith(("time/", "rate/"))}
+            for row in map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
+        ],
+    )
+
+
+def tree_bytes(pid: int) -> int:
+    """Return the resident memory of a process and all that it started."""
+    try:
+        root = psutil.Process(pid)
+        return sum(process.memory_info().rss for process in [root, *root.children(recursive=True)])
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def tiny_figures(runs: Sequence[Measured]) -> dict[str, Figure]:
+    """Judge the small recipe: learning by the worst seed, median time, largest memory."""
+    before = [run.summary["evaluation"]["before"] for run in runs]
+    after = [run.summary["evaluation"]["after"] for run in runs]
+    pairs = list(zip(before, after, strict=True))
+    repeats = [run for run in runs if run.seed == runs[0].seed]
+    same = all(run.repeatable_rows == repeats[0].repeatable_rows for run in repeats)
+    return {
+        "tiny_illegal_rate_after_warmup": Figure(
+            value=max(b["illegal_rate"] for b in before), unit="of replies", goal="< 0.10"
+        ),
+        "tiny_win_rate_gain_by_rl": Figure(
+            value=min(a["win_rate"] - b["win_rate"] for b, a in pairs), unit="", goal=">= 0.15"
+        ),
+        "tiny_gap_between_intervals": Figure(
+            value=min(a["win_rate_low"] - b["win_rate_high"] for b, a in pairs), unit="", goal="> 0"
+        ),
+        "tiny_win_rate": Figure(value=min(a["win_rate"] for a in after), unit="", goal=">= 0.58"),
+        "tiny_illegal_rate": Figure(
+            value=max(a["illegal_rate"] for a in after), unit="of replies", goal="< 0.02"
+        ),
+        "tiny_wall": Figure(
+            value=statistics.median(run.wall_s for run in runs), unit="s", goal="<= 300"
+        ),
+        "tiny_peak_memory": Figure(
+            value=max(run.peak_bytes for run in runs) / 2**30, unit="GiB", goal="<= 2"
+        ),
+        "tiny_runs_of_one_seed_identical": Figure(
+            value=float(same and len(repeats) > 1), unit="", goal="== 1"
+        ),
+    }
+
+
+def smollm2_figures(run: Measured) -> dict[str, Figure]:
+    """Judge the pretrained recipe by its one run."""
+    initial, after = (run.summary["evaluation"][name] for name in ("initial", "after"))
+    gain = run.summary["gain"]["reinforcement"]
+    return {
+        "smollm2_illegal_rate_untrained": Figure(
+            value=initial["illegal_rate"], unit="of replies", goal=""
+        ),
+        "smollm2_illegal_rate": Figure(
+            value=after["illegal_rate"], unit="of replies", goal="< 0.15"
+        ),
+        "smollm2_gap_between_intervals": Figure(
+            value=after["win_rate_low"] - initial["win_rate_high"], unit="", goal="> 0"
+        ),
+        "smollm2_win_rate": Figure(value=after["win_rate"], unit="", goal=""),
+        "smollm2_win_rate_gain_by_rl": Figure(value=gain["win_rate"], unit="", goal=""),
+        "smollm2_win_rate_gain_by_rl_low": Figure(value=gain["low"], unit="", goal=""),
+        "smollm2_win_rate_gain_by_rl_high": Figure(value=gain["high"], unit="", goal=""),
+        "smollm2_wall": Figure(value=run.wall_s, unit="s", goal="<= 2700"),
+        "smollm2_peak_memory": Figure(value=run.peak_bytes / 2**30, unit="GiB", goal="< 8"),
+    }
+
+
+def main() -> None:
+    """Measure and store."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few steps; needs --out")
+    parser.add_argument("--out", type=Path, default=None, help="where to store the JSON")
+    parser.add_argument("--tiny-seeds", type=int, nargs="+", default=[0, 0, 1, 2])
+    arguments = parser.parse_args()
+    if arguments.quick and arguments.out is None:
+        parser.error("--quick needs --out, since the stored file is of a full run")
+    flags = QUICK_FLAGS if arguments.quick else ()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        runs = [run_recipe(TINY, seed, flags, folder) for seed in arguments.tiny_seeds]
+        figures = tiny_figures(runs)
+        if not arguments.quick:
+            runs.append(run_recipe(SMOLLM2, 0, (), folder))
+            figures |= smollm2_figures(runs[-1])
+    target = arguments.out or STORE / "recipes.json"
+    report(figures, [run.row() for run in runs], target=target)
+
+
+if __name__ == "__main__":
+    main()
