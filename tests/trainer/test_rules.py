@@ -4,7 +4,7 @@ import pytest
 from earl_trainer.assemble import make_selector
 from earl_trainer.config import RunConfig, SelectorConfig
 from earl_trainer.overrides import parse_flags, resolve
-from earl_trainer.rules import check_config, check_context
+from earl_trainer.rules import check_config, check_context, check_resumable
 
 REFUSALS = [
     (
@@ -127,3 +127,18 @@ def test_a_degree_that_cannot_run_is_refused(config, message, tiny_model):
 
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_resumed_run_keeps_what_its_past_depends_on():
+    saved = RunConfig()
+    check_resumable(
+        saved, resolve(saved, {"learner": {"num_steps": 500}, "model": {"device": "cpu"}})
+    )
+    for changed in (
+        {"seed": 1},
+        {"env": "earl/ConnectFour-v0"},
+        {"model": {"hidden_size": 64}},
+        {"warmup": {"num_steps": 3}},
+    ):
+        with pytest.raises(ValueError, match=f"--resume keeps {next(iter(changed))} as it was"):
+            check_resumable(saved, resolve(saved, changed))

@@ -1,7 +1,7 @@
 import copy
 
 import pytest
-from earl_envs import RandomOpponent, TextProtocol
+from earl_envs import RandomOpponent
 from earl_trainer.algorithms.advantages import group_centred
 from earl_trainer.config import RewardConfig
 from earl_trainer.experience.samples import (
@@ -40,7 +40,7 @@ def play(game, tokenizer):
         max_context_tokens=256,
         max_reply_tokens=4,
     )
-    policy = ScriptedPolicy(RandomOpponent(), game=game, protocol=TextProtocol(game), chat=chat)
+    policy = ScriptedPolicy(RandomOpponent(), game=game, chat=chat)
     return collector.collect(policy, paired_starts(0, num_games=6, num_seats=2)).episodes
 
 

@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 from earl_envs import TextProtocol
 from earl_trainer.rollout.chat import ChatFormat
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.decoders import Fuse
@@ -80,13 +80,14 @@ def test_a_reply_that_was_cut_gets_the_end_of_the_turn_once(tokenizer, chat):
     turns=st.lists(
         st.tuples(
             st.text(ALPHABET, max_size=4),
-            st.lists(st.sampled_from([*ALPHABET, "ab"]), max_size=4),
+            st.lists(st.sampled_from(["a", "b", "ab", "x"]), max_size=4),
             st.booleans(),
         ),
         min_size=1,
         max_size=4,
     )
 )
+@example(turns=[("y", ["x", "a", "b"], False), ("", ["ab", "a", "b"], True)])
 def test_every_prompt_begins_with_the_prompt_and_reply_before_it(turns):
     tokenizer = merging_tokenizer()
     chat = ChatFormat(tokenizer)

@@ -126,7 +126,7 @@ def legal_policy(tic_tac_toe, tiny_chat):
 
 
 def random_policy(game, chat):
-    return ScriptedPolicy(RandomOpponent(), game=game, protocol=TextProtocol(game), chat=chat)
+    return ScriptedPolicy(RandomOpponent(), game=game, chat=chat)
 
 
 def test_games_are_played_to_the_end_from_what_the_prompt_says(
@@ -203,12 +203,14 @@ def test_a_reply_that_is_no_legal_move_forfeits(
         assert [turn.action is None for turn in episode.turns] == [False, True]
 
 
-@pytest.mark.parametrize(("limit", "num_turns"), [(23, 1), (24, 1), (36, 1), (37, 2), (60, 2)])
+@pytest.mark.parametrize(
+    ("limit", "num_turns"), [(10, 0), (11, 0), (23, 1), (24, 1), (36, 2), (37, 2)]
+)
 def test_an_episode_whose_next_turn_does_not_fit_is_cut_not_lost(
     make_collector, legal_policy, limit, num_turns
 ):
-    # Prompts of 11, 24 and 37 tokens; the limits of 36 and 60 leave a reply its two tokens.
-    collector = make_collector(max_context_tokens={36: 24, 60: 37}.get(limit, limit))
+    # Prompts of 11, 24 and 37 tokens, each with two for a reply.
+    collector = make_collector(max_context_tokens=limit)
     (episode,) = collector.collect(legal_policy, [start(0)]).episodes
 
     assert episode.end_reason is EndReason.CONTEXT_LIMIT
@@ -216,7 +218,9 @@ def test_an_episode_whose_next_turn_does_not_fit_is_cut_not_lost(
     assert not episode.forfeited
     assert episode.outcome == 0.0
     assert len(episode.turns) == num_turns
-    assert f"under the limit of {collector._max_context_tokens}" in episode.detail
+    prompt_tokens = FIRST_PROMPT_TOKENS + num_turns * TURN_TOKENS
+    assert f"the prompt of {prompt_tokens} tokens leaves no room" in episode.detail
+    assert f"under the limit of {limit}" in episode.detail
 
 
 def test_the_last_token_of_room_still_gets_a_reply(make_collector, legal_policy):

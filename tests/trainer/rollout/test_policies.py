@@ -1,7 +1,7 @@
 """Who answers for the learner's seat."""
 
 import pytest
-from earl_envs import RandomOpponent, TextProtocol
+from earl_envs import RandomOpponent
 from earl_trainer.rollout.engine import FinishReason
 from earl_trainer.rollout.policies import LanguagePolicy, Query, ScriptedPolicy
 from earl_trainer.rollout.scripted_engine import ScriptedEngine
@@ -33,10 +33,7 @@ def query(*, episode=0, reply_seed=0, turn=0, state=(0, 0), max_new_tokens=4):
 
 @pytest.fixture(scope="module")
 def script(tic_tac_toe, tiny_chat):
-    protocol = TextProtocol(tic_tac_toe)
-    return ScriptedPolicy(
-        RandomOpponent(), game=tic_tac_toe, protocol=protocol, chat=tiny_chat, version=2
-    )
+    return ScriptedPolicy(RandomOpponent(), game=tic_tac_toe, chat=tiny_chat, version=2)
 
 
 def test_a_reply_of_the_model_is_seeded_by_episode_and_turn_alone():
@@ -55,7 +52,6 @@ def test_a_reply_of_the_model_is_seeded_by_episode_and_turn_alone():
 
 def test_scripted_replies_are_legal_moves_that_end_like_a_models(script, tic_tac_toe, tiny_chat):
     state = (0b000_010_001, 0b100_000_010)
-    protocol = TextProtocol(tic_tac_toe)
     replies = script.reply([query(state=state, reply_seed=seed) for seed in range(40)])
     actions = set()
     for reply in replies:

@@ -134,7 +134,7 @@ def test_a_broken_netrc_is_no_key(no_key, tmp_path):
     assert choose_mode("auto") == "offline"
 
 
-@pytest.mark.parametrize("wish", ["online", "offline"])
+@pytest.mark.parametrize("wish", ["online", "offline", "disabled"])
 def test_the_environments_wish_comes_before_a_key(no_key, monkeypatch, wish):
     monkeypatch.setenv("WANDB_MODE", wish)
     assert choose_mode("auto") == wish

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from earl_envs import TextProtocol, make_game, make_opponent
+from earl_envs import Game, make_game, make_opponent
 from earl_selector import DeviceSpec, MemoryModel, ModelShape, SelectorPolicy
 from transformers import PreTrainedModel
 
@@ -47,12 +47,9 @@ def assemble_run(
     quieten_library()
     check_config(config)
     checkpoints = CheckpointStore(folder / "checkpoints", keep=config.tracking.keep_checkpoints)
-    checkpoint = checkpoints.latest() if resume else None
-    if resume and checkpoint is None:
-        raise ValueError(f"the run folder {str(folder)!r} holds no complete checkpoint")
+    checkpoint = _checkpoint_to_resume(checkpoints, folder) if resume else None
     if not resume and (folder / CONFIG_FILE).exists():
         raise ValueError(f"{str(folder)!r} already holds a run; go on with --resume {folder}")
-
     game = make_game(config.env)
     loaded = (
         load_model(config.model, game, seed=derive_seed(config.seed, "model"))
@@ -66,26 +63,19 @@ def assemble_run(
     if checkpoint is not None:
         saved: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
         state, positions = RunState.from_dict(saved), saved["files"]
-
     engine = TransformersEngine(
         model, stop_ids=chat.stop_ids, capacity_tokens=selector.memory.capacity_tokens(1)
     )
     engine.load_weights(state.step)
-    opponent = make_opponent(config.opponent)
     phases = plan_phases(
         config,
         {
-            WARMUP: ScriptedPolicy(
-                make_opponent(config.warmup.player),
-                game=game,
-                protocol=TextProtocol(game),
-                chat=chat,
-            ),
+            WARMUP: ScriptedPolicy(make_opponent(config.warmup.player), game=game, chat=chat),
             RL: LanguagePolicy(engine, temperature=config.rollout.temperature),
         },
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG_FILE).write_text(yaml.safe_dump(to_tree(config), sort_keys=False))
+    _write_config(config, folder)
+    phase_steps = {phase.name: phase.num_steps for phase in phases}
     return Run(
         config=config,
         folder=folder,
@@ -94,28 +84,44 @@ def assemble_run(
         model=model,
         tokenizer=loaded.tokenizer,
         engine=engine,
-        collector=Collector(
-            game,
-            game_id=config.env,
-            opponent=opponent,
-            chat=chat,
-            max_context_tokens=config.rollout.max_context_tokens,
-            max_reply_tokens=config.rollout.max_reply_tokens,
-        ),
+        collector=_make_collector(config, game, chat),
         selector=selector,
         phases=phases,
         evaluation_policy=LanguagePolicy(engine, temperature=config.evaluation.temperature),
         tracker=_make_tracker(
             config,
             folder,
-            display=display
-            or make_display(
-                {phase.name: phase.num_steps for phase in phases}, first_step=state.step
-            ),
+            display=display or make_display(phase_steps, first_step=state.step),
             positions=positions,
         ),
         checkpoints=checkpoints,
         resumed_from=checkpoint,
+    )
+
+
+def _checkpoint_to_resume(checkpoints: CheckpointStore, folder: Path) -> Path:
+    checkpoint = checkpoints.latest()
+    if checkpoint is None:
+        raise ValueError(f"the run folder {str(folder)!r} holds no complete checkpoint")
+    return checkpoint
+
+
+def _write_config(config: RunConfig, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / CONFIG_FILE).write_text(yaml.safe_dump(to_tree(config), sort_keys=False))
+    except OSError as error:
+        raise ValueError(f"cannot write the run folder {str(folder)!r}: {error}") from error
+
+
+def _make_collector(config: RunConfig, game: Game, chat: ChatFormat) -> Collector:
+    return Collector(
+        game,
+        game_id=config.env,
+        opponent=make_opponent(config.opponent),
+        chat=chat,
+        max_context_tokens=config.rollout.max_context_tokens,
+        max_reply_tokens=config.rollout.max_reply_tokens,
     )
 
 
@@ -150,10 +156,11 @@ def _make_tracker(
     display.note(f"recipe {config.recipe}, run folder {folder}")
     sinks: list[Sink] = []
     setting = config.tracking.wandb
-    if setting != "disabled":
-        mode = choose_mode(setting)
-        where = "online" if mode == "online" else f"offline, in {folder / 'wandb'} (no key is set)"
-        display.note(f"W&B: {where}")
+    mode = choose_mode(setting)
+    if mode != "disabled":
+        why = " (no key is set)" if setting == "auto" and mode == "offline" else ""
+        place = f"offline, in {folder / 'wandb'}{why}" if mode == "offline" else "online"
+        display.note(f"W&B: {place}")
         sinks.append(
             WandbSink(
                 folder,

@@ -85,6 +85,10 @@ def _read_train(arguments: Sequence[str]) -> Job:
     # torch and transformers take seconds to load: only once the arguments have been read.
     from earl_trainer.assemble import assemble_run
     from earl_trainer.launch import run_to_end
+    from earl_trainer.rules import check_resumable
+
+    if resume_dir is not None:
+        check_resumable(read_run_config(folder), config)
 
     return partial(run_to_end, assemble_run(config, folder, resume=resume_dir is not None))
 

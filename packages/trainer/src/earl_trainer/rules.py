@@ -1,5 +1,7 @@
 """Rules between the fields of a config, and between a config and its model."""
 
+from dataclasses import replace
+
 from earl_envs import OPPONENTS, Game, TextProtocol, episode_rng, make_game, suggest
 from transformers import PreTrainedModel
 
@@ -37,6 +39,23 @@ def check_config(config: RunConfig) -> None:
         )
 
 
+def check_resumable(saved: RunConfig, config: RunConfig) -> None:
+    """Refuse to go on with a run whose past the new values would contradict.
+
+    Raises:
+        ValueError: Naming the field.
+    """
+    fixed = {
+        "env": (saved.env, config.env),
+        "seed": (saved.seed, config.seed),
+        "model": (replace(saved.model, device=""), replace(config.model, device="")),
+        "warmup": (saved.warmup, config.warmup),
+    }
+    for field, (before, after) in fixed.items():
+        if before != after:
+            raise ValueError(f"--resume keeps {field} as it was when the run began")
+
+
 def _check_batch(config: RunConfig) -> None:
     rollout, algorithm = config.rollout, ALGORITHMS[config.algorithm.name]
     if rollout.num_episodes % rollout.group_size:
@@ -72,6 +91,12 @@ def check_context(config: RunConfig, game: Game, chat: ChatFormat, model: PreTra
         raise ValueError(
             f"rollout.max_context_tokens must be at most the model's {positions} positions, "
             f"got {limit}"
+        )
+    window = model.config.to_dict().get("sliding_window")
+    if window is not None and limit > window:
+        raise ValueError(
+            f"rollout.max_context_tokens must be at most the model's attention window of {window} "
+            f"tokens, which the engine's cache does not slide, got {limit}"
         )
     protocol = TextProtocol(game)
     state = game.initial(episode_rng(config.seed, game_id=config.env, episode=0, seat=0))

@@ -28,7 +28,7 @@ def learning_rate(step: int, *, num_steps: int, peak: float, warmup_steps: int) 
 
 @final
 class MasterAdamW:
-    """AdamW (Loshchilov and Hutter, arXiv:1711.05101) that neither sums nor updates in low precision.
+    """AdamW (Loshchilov and Hutter, arXiv:1711.05101) that sums and updates in float32 only.
 
     An update of relative size 1e-3 is lost in bfloat16, whose spacing is 2^-8. So parameters in any
     precision below float32 have a float32 copy: gradients are summed there, and it is what is

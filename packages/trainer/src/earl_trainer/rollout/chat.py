@@ -47,20 +47,20 @@ class ChatFormat:
         begin, whole = self._render(first), self._render(later)
         self.append_only = whole.startswith(begin + _PROBE_REPLY)
         """Whether the template leaves earlier turns as they were."""
-        suffix_ids = self._encode(self._suffix_text("next"))
-        self.stop_ids = frozenset(
-            ids
-            for ids in (tokenizer.eos_token_id, suffix_ids[0])
-            if ids is not None and ids in tokenizer.all_special_ids
-        )
-        """Tokens that end a reply."""
-        if not self.stop_ids:
+        first_of_suffix = self._encode(self._suffix_text("next"))[0]
+        stop_ids = [
+            token_id
+            for token_id in (first_of_suffix, tokenizer.eos_token_id)
+            if isinstance(token_id, int) and token_id in tokenizer.all_special_ids
+        ]
+        if not stop_ids:
             raise ValueError(
                 f"the chat template of {tokenizer.name_or_path!r} ends a turn with no special "
                 "token, and its tokenizer has no eos_token: a reply would never end"
             )
-        in_template = suffix_ids[0] in self.stop_ids
-        self._end_id = suffix_ids[0] if in_template else int(tokenizer.eos_token_id)
+        self.stop_ids = frozenset(stop_ids)
+        """Tokens that end a reply."""
+        self._end_id = stop_ids[0]
         # Text of the same board comes back thousands of times in a run.
         self._suffix_ids = lru_cache(maxsize=1 << 16)(self._encode_suffix)
         self._prompt_ids = lru_cache(maxsize=1 << 12)(self._encode_prompt)

@@ -70,13 +70,12 @@ class ScriptedPolicy:
         player: Opponent,
         *,
         game: Game,
-        protocol: TextProtocol,
         chat: ChatFormat,
         version: int = 0,
     ) -> None:
         self._player = player
         self._game = game
-        self._protocol = protocol
+        self._protocol = TextProtocol(game)
         self._chat = chat
         self._version = version
 

@@ -14,13 +14,18 @@ from earl_trainer.tracking.metrics import StepRecord
 _HOST = "api.wandb.ai"
 
 
-def choose_mode(setting: Literal["auto", "online", "offline"]) -> Literal["online", "offline"]:
+Mode = Literal["online", "offline", "disabled"]
+_MODES: tuple[Mode, ...] = ("online", "offline", "disabled")
+
+
+def choose_mode(setting: Literal["auto"] | Mode) -> Mode:
     """Decide where a run is logged: `auto` asks for WANDB_MODE, then for a key."""
     if setting != "auto":
         return setting
     wish = os.environ.get("WANDB_MODE")
-    if wish in ("online", "offline"):
-        return "online" if wish == "online" else "offline"
+    for mode in _MODES:
+        if mode == wish:
+            return mode
     return "online" if _has_key() else "offline"
 
 
