@@ -2,10 +2,11 @@
 
 Two players take one to three stones in turn; whoever takes the last one wins. Run it with
 
-    uv run python examples/own_game.py [--field value ...]
+    uv run python examples/own_game.py [--run-dir DIR] [--field value ...]
 """
 
 import sys
+import time
 from pathlib import Path
 
 import earl_envs
@@ -14,6 +15,7 @@ from earl_trainer.assemble import assemble_run
 from earl_trainer.launch import run_to_end
 from earl_trainer.overrides import parse_flags, resolve
 from earl_trainer.recipes import find_recipe
+from earl_trainer.run import Run
 
 State = tuple[int, int]  # stones left, seat to move
 
@@ -54,12 +56,24 @@ class LastStone(earl_envs.Game[State]):
         return f"[{action + 1}]"
 
 
-def main() -> None:
-    """Register the game and train on it as on a built-in one."""
+def make_run() -> Run:
+    """Register the game and put together a run on it, as on a built-in one."""
     earl_envs.register_game("me/LastStone-v0", LastStone)
     recipe = {"env": "me/LastStone-v0", "warmup": {"num_steps": 60}, "learner": {"num_steps": 30}}
-    config = resolve(find_recipe("tictactoe-tiny"), recipe, parse_flags(sys.argv[1:]))
-    sys.exit(run_to_end(assemble_run(config, Path("runs/last-stone"), resume=False)))
+    flags = parse_flags(sys.argv[1:])
+    folder = Path(flags.pop("run_dir", time.strftime("runs/last-stone-%Y%m%d-%H%M%S")))
+    config = resolve(find_recipe("tictactoe-tiny"), recipe, flags)
+    return assemble_run(config, folder, resume=False)
+
+
+def main() -> None:
+    """Train; what the flags ask for wrongly is one line and exit status 2."""
+    try:
+        run = make_run()
+    except ValueError as error:
+        sys.stderr.write(f"own_game: {error}\n")
+        sys.exit(2)
+    sys.exit(run_to_end(run))
 
 
 if __name__ == "__main__":

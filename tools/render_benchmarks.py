@@ -1,7 +1,7 @@
 """Write the tables of `docs/benchmarks.md` and of the README from the stored measurements."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,6 @@ from benchmarking import ROOT, STORE
 
 Stored = Mapping[str, Any]
 _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
-_NAMES = {"tictactoe-tiny": "`tictactoe-tiny`", "tictactoe-smollm2": "`tictactoe-smollm2`"}
 
 
 def percent(value: float) -> str:
@@ -40,7 +39,7 @@ def recipe_table(rows: Sequence[Stored]) -> str:
         evaluation, gain = row["evaluation"], row["gain"]["reinforcement"]
         stages = [evaluation[name] for name in ("initial", "before", "after")]
         body.append([
-            _NAMES[row["recipe"]],
+            f"`{row['recipe']}`",
             str(row["seed"]),
             *map(interval, stages),
             f"{100 * gain['win_rate']:+.1f} [{100 * gain['low']:+.1f}, {100 * gain['high']:+.1f}]",
@@ -61,17 +60,18 @@ def figure_table(figures: Mapping[str, Stored]) -> str:
     return table(["figure", "measured", "goal", "holds"], body)
 
 
-def splice(path: Path, content: str) -> None:
-    """Replace what stands between the markers of a page."""
-    text = path.read_text()
-    start, end = text.index(_BEGIN) + len(_BEGIN), text.index(_END)
-    path.write_text(f"{text[:start]}\n{content}{text[end:]}")
+def readme_content(files: Mapping[str, Stored]) -> str:
+    """Show one run of each recipe, which is enough for the front page: the first with seed 0."""
+    shown: dict[str, Stored] = {}
+    for row in files["recipes"]["rows"]:
+        if row["seed"] == 0:
+            shown.setdefault(row["recipe"], row)
+    return recipe_table(list(shown.values()))
 
 
-def main() -> None:
-    """Render both pages."""
-    files = {path.stem: json.loads(path.read_text()) for path in sorted(STORE.glob("*.json"))}
-    parts: list[str] = []
+def benchmarks_content(files: Mapping[str, Stored]) -> str:
+    """Show every run of the recipes, then the figures of every stored file."""
+    parts = [recipe_table(files["recipes"]["rows"])]
     for name, content in files.items():
         machine = content["environment"]
         parts.append(
@@ -79,12 +79,31 @@ def main() -> None:
             f"Python {machine['python']}, torch {machine['torch']}.\n\n"
             + figure_table(content["figures"])
         )
-    recipes = recipe_table(files["recipes"]["rows"])
-    splice(ROOT / "docs" / "benchmarks.md", "\n".join([recipes, *parts]))
-    # One run of each recipe is enough for the front page: the first seed.
-    first = [row for row in files["recipes"]["rows"] if row["seed"] == 0]
-    shown = list({row["recipe"]: row for row in reversed(first)}.values())
-    splice(ROOT / "README.md", recipe_table(shown[::-1]))
+    return "\n".join(parts)
+
+
+PAGES: Mapping[Path, Callable[[Mapping[str, Stored]], str]] = {
+    ROOT / "README.md": readme_content,
+    ROOT / "docs" / "benchmarks.md": benchmarks_content,
+}
+
+
+def splice(page: str, content: str) -> str:
+    """Return the page with `content` in place of what stands between its markers."""
+    start, end = page.index(_BEGIN) + len(_BEGIN), page.index(_END)
+    return f"{page[:start]}\n{content}{page[end:]}"
+
+
+def read_stored() -> dict[str, Stored]:
+    """Read every stored measurement, by the name of its script."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(STORE.glob("*.json"))}
+
+
+def main() -> None:
+    """Render both pages."""
+    files = read_stored()
+    for path, content in PAGES.items():
+        path.write_text(splice(path.read_text(), content(files)))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ HOMES = {
     "rich": {"tracking/console.py"},
     "tokenizers": {"models/tiny.py"},
     "pydantic": {"config.py", "overrides.py"},
+    "yaml": {"overrides.py"},
 }
 
 
@@ -60,4 +61,4 @@ def test_the_training_step_fits_one_screen():
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     lines = {function.name: function.end_lineno - function.lineno + 1 for function in functions}
     assert set(lines) == {"train", "train_step"}
-    assert sum(lines.values()) <= 80, lines
+    assert sum(lines.values()) <= 60, lines

@@ -1,6 +1,7 @@
 """Each package is built, installed and imported without the workspace around it."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-UV = shutil.which("uv")
+# `uv run` says which uv it is; it need not be on the path.
+UV = os.environ.get("UV") or shutil.which("uv")
 # What `import earl_X` may load of the libraries that take seconds or that a user may not want.
 HEAVY = ("torch", "transformers", "vllm", "ray", "wandb", "matplotlib", "gymnasium", "pettingzoo")
 ALLOWED = {
@@ -18,12 +20,23 @@ ALLOWED = {
     "earl_dispatch": {"torch"},
     "earl_trainer": set[str](),
 }
+# What has to run besides: modules that import nearly all else, so that no dependency is undeclared.
+USES = {
+    "earl_trainer": [
+        ["bin/earl", "games"],
+        ["bin/python", "-I", "-c", "import earl_trainer.assemble"],
+    ],
+}
 
 
 def uv(*arguments: str | Path) -> str:
     if UV is None:
         pytest.fail("uv is not on the path: pip install uv")
-    result = subprocess.run([UV, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    return run(UV, *arguments, cwd=ROOT)
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -50,10 +63,8 @@ def test_wheel_installs_alone_and_imports_light(module: str, wheels: Path, tmp_p
     script = (
         f"import sys, json, {module}; print(json.dumps([{module}.__file__, list(sys.modules)]))"
     )
-    output = subprocess.run(
-        [python, "-I", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    assert output.returncode == 0, output.stderr
-    file, loaded = json.loads(output.stdout)
+    file, loaded = json.loads(run(python, "-I", "-c", script, cwd=tmp_path))
     assert Path(file).is_relative_to(tmp_path)
     assert {name for name in HEAVY if name in loaded} == ALLOWED[module]
+    for program, *arguments in USES.get(module, []):
+        run(tmp_path / "venv" / program, *arguments, cwd=tmp_path)

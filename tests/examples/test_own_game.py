@@ -10,6 +10,12 @@ import pytest
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_game.py"
 
 
+def run_example(*flags, cwd):
+    return subprocess.run(
+        [sys.executable, EXAMPLE, *flags], cwd=cwd, capture_output=True, text=True, timeout=300
+    )
+
+
 @pytest.mark.slow
 def test_a_game_of_ones_own_is_trained_like_a_built_in_one(tmp_path):
     quick = [
@@ -17,12 +23,14 @@ def test_a_game_of_ones_own_is_trained_like_a_built_in_one(tmp_path):
         "--evaluation.num-games", "100", "--model.hidden-size", "64", "--model.num-layers", "2",
         "--tracking.wandb", "disabled",
     ]  # fmt: skip
-    result = subprocess.run(
-        [sys.executable, EXAMPLE, *quick], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
+    result = run_example("--run-dir", "run", *quick, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    run = tmp_path / "runs" / "last-stone"
-    evaluation = json.loads((run / "summary.json").read_text())["evaluation"]
+    evaluation = json.loads((tmp_path / "run" / "summary.json").read_text())["evaluation"]
     # Imitation of random legal play is enough to know the rules.
     assert evaluation["before"]["illegal_rate"] < evaluation["initial"]["illegal_rate"]
     assert evaluation["after"]["illegal_rate"] < 0.1
+
+    again = run_example("--run-dir", "run", cwd=tmp_path)
+    assert again.returncode == 2
+    assert again.stderr.startswith("own_game: 'run' already holds a run")
+    assert again.stderr.count("\n") == 1

@@ -105,6 +105,38 @@ def test_rows_written_after_the_checkpoint_are_dropped_on_resume(
     assert [row["step"] for row in repeatable_rows(tmp_path / "run")] == list(range(NUM_STEPS))
 
 
+def test_a_finished_run_that_goes_on_is_judged_anew(
+    tmp_path, small_config, open_run, repeatable_rows
+):
+    folder = tmp_path / "run"
+    assert run_to_end(open_run(small_config(), folder)) == 0
+    first = json.loads((folder / "summary.json").read_text())["evaluation"]
+    longer = small_config({"learner": {"num_steps": 6}})
+    run = open_run(longer, folder, resume=True)
+    assert run_to_end(run) == 0
+    assert len(repeatable_rows(folder)) == NUM_STEPS + 2
+    assert run.state.evaluations["after"][0] == NUM_STEPS + 2
+    second = json.loads((folder / "summary.json").read_text())["evaluation"]
+    assert (second["initial"], second["before"]) == (first["initial"], first["before"])
+
+
+def test_a_run_interrupted_before_its_first_checkpoint_begins_anew(
+    tmp_path, small_config, open_run, repeatable_rows
+):
+    run = open_run(small_config(), tmp_path / "run")
+    run.evaluate("initial")
+    run.tracker.close()
+    assert run_to_end(open_run(small_config(), tmp_path / "run", resume=True)) == 0
+    assert len(repeatable_rows(tmp_path / "run")) == NUM_STEPS
+
+
+def test_a_resumed_run_may_not_contradict_its_past(tmp_path, small_config, open_run):
+    assert run_to_end(open_run(small_config(), tmp_path / "run")) == 0
+    changed = small_config({"reward": {"illegal_penalty": 0.0}})
+    with pytest.raises(ValueError, match=r"keeps reward\.illegal_penalty at 0\.5, got 0\.0"):
+        open_run(changed, tmp_path / "run", resume=True)
+
+
 def test_a_finished_run_resumes_to_the_same_result(tmp_path, small_config, open_run):
     config = small_config()
     assert run_to_end(open_run(config, tmp_path / "run")) == 0

@@ -38,10 +38,14 @@ def test_reinforcement_learning_wins_more_games_than_imitation(run_folder):
 
 @pytest.mark.slow
 def test_the_run_leaves_everything_that_it_promises(run_folder):
-    metrics = (run_folder / "metrics.jsonl").read_text().splitlines()
+    lines = (run_folder / "metrics.jsonl").read_text().splitlines()
+    metrics = [row for row in map(json.loads, lines) if "phase" in row]
+    matches = [row["evaluation"] for row in map(json.loads, lines) if "evaluation" in row]
+    assert matches == ["initial", "before", "after"]
     output = (run_folder.parent / "output.txt").read_text().splitlines()
     assert sum(line.startswith(("warmup ", "rl ")) for line in output) == len(metrics)
     assert sum(line.startswith("evaluation ") for line in output) == 3
+    assert sum(line.startswith("due to reinforcement learning: +") for line in output) == 1
     assert sum("offline" in line for line in output) == 1
     assert list((run_folder / "wandb").glob("offline-run-*/run-*.wandb"))
     assert (run_folder / "run.png").read_bytes().startswith(b"\x89PNG")

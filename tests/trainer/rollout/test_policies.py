@@ -1,7 +1,7 @@
 """Who answers for the learner's seat."""
 
 import pytest
-from earl_envs import RandomOpponent
+from earl_envs import RandomOpponent, TextProtocol
 from earl_trainer.rollout.engine import FinishReason
 from earl_trainer.rollout.policies import LanguagePolicy, Query, ScriptedPolicy
 from earl_trainer.rollout.scripted_engine import ScriptedEngine
@@ -33,7 +33,7 @@ def query(*, episode=0, reply_seed=0, turn=0, state=(0, 0), max_new_tokens=4):
 
 @pytest.fixture(scope="module")
 def script(tic_tac_toe, tiny_chat):
-    return ScriptedPolicy(RandomOpponent(), game=tic_tac_toe, chat=tiny_chat, version=2)
+    return ScriptedPolicy(RandomOpponent(), game=tic_tac_toe, chat=tiny_chat)
 
 
 def test_a_reply_of_the_model_is_seeded_by_episode_and_turn_alone():
@@ -51,7 +51,7 @@ def test_a_reply_of_the_model_is_seeded_by_episode_and_turn_alone():
 
 
 def test_scripted_replies_are_legal_moves_that_end_like_a_models(script, tic_tac_toe, tiny_chat):
-    state = (0b000_010_001, 0b100_000_010)
+    protocol, state = TextProtocol(tic_tac_toe), (0b000_010_001, 0b100_000_010)
     replies = script.reply([query(state=state, reply_seed=seed) for seed in range(40)])
     actions = set()
     for reply in replies:
@@ -59,7 +59,7 @@ def test_scripted_replies_are_legal_moves_that_end_like_a_models(script, tic_tac
         assert reply.ids[-1] in tiny_chat.stop_ids
         assert tiny_chat.stop_ids.isdisjoint(reply.ids[:-1])
         assert len(reply.ids) == len(reply.logprobs) == len(reply.versions) == 2
-        assert set(reply.versions) == {2}
+        assert set(reply.versions) == {-1}
         actions.add(protocol.parse(tiny_chat.decode(reply.ids), state).action)
 
     assert actions == set(tic_tac_toe.legal(state))

@@ -25,7 +25,7 @@ def outcome(make_episode, make_turn):
         step=9,
         phase="rl",
         lr=0.25,
-        rollout=Rollout(episodes=episodes, peak_resident_tokens=8, generated_tokens=5),
+        rollout=Rollout(episodes=episodes, peak_resident_tokens=8),
         rewards=[1.0, -1.5],
         columns=columns,
         decision=Decision(

@@ -112,12 +112,12 @@ def test_an_offline_run_holds_every_step_match_and_the_config(tmp_path, no_key, 
 
 
 def test_auto_is_offline_without_a_key(no_key):
-    assert choose_mode("auto") == "offline"
+    assert choose_mode("auto") == ("offline", "no key is set")
 
 
 def test_auto_is_online_with_a_key_in_the_environment(no_key, monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
-    assert choose_mode("auto") == "online"
+    assert choose_mode("auto") == ("online", "a key is set")
 
 
 @pytest.mark.parametrize(("host", "mode"), [("api.wandb.ai", "online"), ("example.org", "offline")])
@@ -125,24 +125,24 @@ def test_auto_is_online_with_a_login_for_the_host(no_key, tmp_path, host, mode):
     (tmp_path / ".netrc").write_text(f"machine {host}\n login user\n password {'k' * 40}\n")
     (tmp_path / ".netrc").chmod(0o600)
 
-    assert choose_mode("auto") == mode
+    assert choose_mode("auto")[0] == mode
 
 
 def test_a_broken_netrc_is_no_key(no_key, tmp_path):
     (tmp_path / ".netrc").write_text("machine\n nonsense")
 
-    assert choose_mode("auto") == "offline"
+    assert choose_mode("auto") == ("offline", "no key is set")
 
 
 @pytest.mark.parametrize("wish", ["online", "offline", "disabled"])
 def test_the_environments_wish_comes_before_a_key(no_key, monkeypatch, wish):
     monkeypatch.setenv("WANDB_MODE", wish)
-    assert choose_mode("auto") == wish
+    assert choose_mode("auto") == (wish, "WANDB_MODE")
     monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
-    assert choose_mode("auto") == wish
+    assert choose_mode("auto") == (wish, "WANDB_MODE")
 
 
 @pytest.mark.parametrize("setting", ["online", "offline"])
 def test_a_setting_comes_before_everything(no_key, monkeypatch, setting):
     monkeypatch.setenv("WANDB_MODE", "offline" if setting == "online" else "online")
-    assert choose_mode(setting) == setting
+    assert choose_mode(setting) == (setting, "tracking.wandb")

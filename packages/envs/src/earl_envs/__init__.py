@@ -1,6 +1,7 @@
 """Turn-based games for language-model agents: rules, batched stepping, text protocol, opponents."""
 
 from earl_envs.batch import GameBatch, make_batch
+from earl_envs.boundary import Failure, attempt
 from earl_envs.game import Game
 from earl_envs.opponents import (
     OPPONENTS,
@@ -15,6 +16,7 @@ from earl_envs.suggest import suggest
 
 __all__ = [
     "OPPONENTS",
+    "Failure",
     "Game",
     "GameBatch",
     "Opponent",
@@ -22,6 +24,7 @@ __all__ = [
     "ParsedReply",
     "RandomOpponent",
     "TextProtocol",
+    "attempt",
     "episode_rng",
     "game_ids",
     "make_batch",

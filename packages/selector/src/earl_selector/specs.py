@@ -7,13 +7,12 @@ from typing import Final, final
 
 _MIB: Final = 2**20
 
-# transformers writes the bias of the query, key and value projections into the code of a model
-# type (modeling_qwen2.Qwen2Attention) rather than into its config.
-_QKV_BIAS_OF_MODEL_TYPE: Final[Mapping[str, bool]] = MappingProxyType({
-    "llama": False,
-    "mistral": False,
-    "qwen2": True,
-})
+# transformers writes what follows into the code of a model type rather than into its config: the
+# bias of the query, key and value projections (modeling_qwen2.Qwen2Attention) and the norms of
+# queries and keys (modeling_qwen3.Qwen3Attention).
+_MODEL_TYPES: Final = ("llama", "mistral", "qwen2", "qwen3")
+_QKV_BIAS_TYPES: Final = ("qwen2",)
+_QK_NORM_TYPES: Final = ("qwen3",)
 
 
 @final
@@ -39,6 +38,8 @@ class ModelShape:
     """Whether the input embedding is also the output projection, and so is stored once."""
     qkv_bias: bool
     """Whether the query, key and value projections add a bias (Qwen2 does, Llama does not)."""
+    qk_norm: bool = False
+    """Whether each head's query and key are normalised (Qwen3 does)."""
 
     def __post_init__(self) -> None:
         sizes = (
@@ -70,9 +71,9 @@ class ModelShape:
                 or the config asks for biases that the parameter count leaves out.
         """
         model_type = str(config.get("model_type"))
-        if model_type not in _QKV_BIAS_OF_MODEL_TYPE:
-            known = ", ".join(sorted(_QKV_BIAS_OF_MODEL_TYPE))
-            raise ValueError(f"model_type must be one of {known}, got {model_type!r}")
+        if model_type not in _MODEL_TYPES:
+            known = ", ".join(_MODEL_TYPES)
+            raise ValueError(f"the memory model knows model_type {known}, got {model_type!r}")
         for key in ("attention_bias", "mlp_bias"):
             if config.get(key):
                 raise ValueError(f"{key} must be false, or parameters would go uncounted, got true")
@@ -88,7 +89,8 @@ class ModelShape:
             head_dim=_read_size(config, "head_dim", default=hidden_size // num_heads),
             vocab_size=_read_size(config, "vocab_size"),
             tie_embeddings=bool(config.get("tie_word_embeddings")),
-            qkv_bias=_QKV_BIAS_OF_MODEL_TYPE[model_type],
+            qkv_bias=model_type in _QKV_BIAS_TYPES,
+            qk_norm=model_type in _QK_NORM_TYPES,
         )
 
     @property
@@ -101,9 +103,10 @@ class ModelShape:
             (n + 2m)d      their biases, where the model has them
             3hf            gate, up and down projections
             2h             the two RMSNorm gains
+            2d             the gains of query and key norm, where the model has them
 
         and once Vh for the embedding, Vh again for an untied output projection, h for the last
-        norm. Source: module definitions of transformers' `modeling_llama` and `modeling_qwen2`;
+        norm. Source: module definitions of transformers' `modeling_llama`, `_qwen2`, `_qwen3`;
         grouped heads as in Ainslie et al. 2023, arXiv:2305.13245.
         """
         query_size = self.num_heads * self.head_dim
@@ -111,7 +114,7 @@ class ModelShape:
         attention = 2 * self.hidden_size * (query_size + kv_size)
         bias = query_size + 2 * kv_size if self.qkv_bias else 0
         mlp = 3 * self.hidden_size * self.intermediate_size
-        norms = 2 * self.hidden_size
+        norms = 2 * self.hidden_size + (2 * self.head_dim if self.qk_norm else 0)
         num_vocab_matrices = 1 if self.tie_embeddings else 2
         return (
             self.num_layers * (attention + bias + mlp + norms)

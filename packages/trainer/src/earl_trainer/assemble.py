@@ -5,25 +5,24 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import yaml
 from earl_envs import Game, make_game, make_opponent
 from earl_selector import DeviceSpec, MemoryModel, ModelShape, SelectorPolicy
 from transformers import PreTrainedModel
 
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig, SelectorConfig
-from earl_trainer.models.load import load_folder, load_model, quieten_library
-from earl_trainer.overrides import CONFIG_FILE, to_tree
+from earl_trainer.models.load import load_folder, load_model
+from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
 from earl_trainer.phases import RL, WARMUP, plan_phases
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
 from earl_trainer.rollout.transformers_engine import TransformersEngine
-from earl_trainer.rules import check_config, check_context
+from earl_trainer.rules import check_config, check_context, check_resumable
 from earl_trainer.run import Run, RunState
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.console import Display, make_display
-from earl_trainer.tracking.sinks import JsonLines, Sink
+from earl_trainer.tracking.sinks import JsonLines
 from earl_trainer.tracking.tracker import Tracker
 from earl_trainer.tracking.wandb_sink import WandbSink, choose_mode
 
@@ -44,12 +43,14 @@ def assemble_run(
     Raises:
         ValueError: With the rule and the value of whatever does not fit.
     """
-    quieten_library()
     check_config(config)
     checkpoints = CheckpointStore(folder / "checkpoints", keep=config.tracking.keep_checkpoints)
-    checkpoint = _checkpoint_to_resume(checkpoints, folder) if resume else None
-    if not resume and (folder / CONFIG_FILE).exists():
+    if resume:
+        check_resumable(read_run_config(folder), config)
+    elif (folder / CONFIG_FILE).exists():
         raise ValueError(f"{str(folder)!r} already holds a run; go on with --resume {folder}")
+    # A run that was interrupted before its first checkpoint begins anew.
+    checkpoint = checkpoints.latest() if resume else None
     game = make_game(config.env)
     loaded = (
         load_model(config.model, game, seed=derive_seed(config.seed, "model"))
@@ -64,7 +65,9 @@ def assemble_run(
         saved: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
         state, positions = RunState.from_dict(saved), saved["files"]
     engine = TransformersEngine(
-        model, stop_ids=chat.stop_ids, capacity_tokens=selector.memory.capacity_tokens(1)
+        model,
+        stop_ids=chat.stop_ids,
+        capacity_tokens=selector.memory.capacity_tokens(selector.usable_degrees[0]),
     )
     engine.load_weights(state.step)
     phases = plan_phases(
@@ -74,8 +77,12 @@ def assemble_run(
             RL: LanguagePolicy(engine, temperature=config.rollout.temperature),
         },
     )
-    _write_config(config, folder)
+    write_run_config(config, folder)
     phase_steps = {phase.name: phase.num_steps for phase in phases}
+    wandb_sink, wandb_note = _open_wandb(config, folder)
+    display = display or make_display(phase_steps, first_step=state.step)
+    display.note(f"recipe {config.recipe}, run folder {folder}")
+    display.note(wandb_note)
     return Run(
         config=config,
         folder=folder,
@@ -88,30 +95,15 @@ def assemble_run(
         selector=selector,
         phases=phases,
         evaluation_policy=LanguagePolicy(engine, temperature=config.evaluation.temperature),
-        tracker=_make_tracker(
-            config,
-            folder,
-            display=display or make_display(phase_steps, first_step=state.step),
-            positions=positions,
+        tracker=Tracker(
+            display,
+            [] if wandb_sink is None else [wandb_sink],
+            metrics=JsonLines(folder / "metrics.jsonl", positions.get("metrics", 0)),
+            episodes=JsonLines(folder / "episodes.jsonl", positions.get("episodes", 0)),
         ),
         checkpoints=checkpoints,
         resumed_from=checkpoint,
     )
-
-
-def _checkpoint_to_resume(checkpoints: CheckpointStore, folder: Path) -> Path:
-    checkpoint = checkpoints.latest()
-    if checkpoint is None:
-        raise ValueError(f"the run folder {str(folder)!r} holds no complete checkpoint")
-    return checkpoint
-
-
-def _write_config(config: RunConfig, folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / CONFIG_FILE).write_text(yaml.safe_dump(to_tree(config), sort_keys=False))
-    except OSError as error:
-        raise ValueError(f"cannot write the run folder {str(folder)!r}: {error}") from error
 
 
 def _make_collector(config: RunConfig, game: Game, chat: ChatFormat) -> Collector:
@@ -135,48 +127,40 @@ def make_selector(
             if the memory does not hold one context.
     """
     element_bytes = model.dtype.itemsize
-    return SelectorPolicy(
-        memory=MemoryModel(
+    try:
+        memory = MemoryModel(
             shape=ModelShape.from_config(model.config.to_dict()),
             device=DeviceSpec.cpu(config.memory_bytes),
             bytes_per_parameter=element_bytes,
             bytes_per_kv_value=element_bytes,
             utilisation=1.0,
             reserve_bytes=0,
-        ),
-        degrees=config.tp_degrees,
-        num_devices=1,
-        max_context_tokens=max_context_tokens,
-    )
-
-
-def _make_tracker(
-    config: RunConfig, folder: Path, *, display: Display, positions: dict[str, int]
-) -> Tracker:
-    display.note(f"recipe {config.recipe}, run folder {folder}")
-    sinks: list[Sink] = []
-    setting = config.tracking.wandb
-    mode = choose_mode(setting)
-    if mode != "disabled":
-        why = " (no key is set)" if setting == "auto" and mode == "offline" else ""
-        place = f"offline, in {folder / 'wandb'}{why}" if mode == "offline" else "online"
-        display.note(f"W&B: {place}")
-        sinks.append(
-            WandbSink(
-                folder,
-                project=config.tracking.wandb_project,
-                name=folder.name,
-                run_id=_wandb_id(folder),
-                mode=mode,
-                config=to_tree(config),
-            )
         )
-    return Tracker(
-        display,
-        sinks,
-        metrics=JsonLines(folder / "metrics.jsonl", positions.get("metrics", 0)),
-        episodes=JsonLines(folder / "episodes.jsonl", positions.get("episodes", 0)),
+        return SelectorPolicy(
+            memory=memory,
+            degrees=config.tp_degrees,
+            num_devices=1,
+            max_context_tokens=max_context_tokens,
+        )
+    except ValueError as error:
+        raise ValueError(f"selector: {error}") from error
+
+
+def _open_wandb(config: RunConfig, folder: Path) -> tuple[WandbSink | None, str]:
+    """Open the W&B run if there is to be one; also say in one line where it goes."""
+    mode, why = choose_mode(config.tracking.wandb)
+    if mode == "disabled":
+        return None, f"W&B: disabled ({why})"
+    sink = WandbSink(
+        folder,
+        project=config.tracking.wandb_project,
+        name=folder.name,
+        run_id=_wandb_id(folder),
+        mode=mode,
+        config=to_tree(config),
     )
+    where = f", in {folder / 'wandb'}" if mode == "offline" else ""
+    return sink, f"W&B: {mode} ({why}){where}"
 
 
 def _wandb_id(folder: Path) -> str:

@@ -75,9 +75,11 @@ def _read_train(arguments: Sequence[str]) -> Job:
         raise ValueError("--resume goes on with the run in its folder: give no recipe or --run-dir")
     overrides = [flags] if config_path is None else [read_yaml(config_path), flags]
     if resume_dir is None:
-        named = (tree["recipe"] for tree in reversed(overrides) if "recipe" in tree)
-        base = find_recipe(str(recipe or next(named, DEFAULT_RECIPE)))
-        config = resolve(base, *overrides)
+        named = {str(tree["recipe"]) for tree in overrides if "recipe" in tree}
+        named |= {recipe} if recipe else set()
+        if len(named) > 1:
+            raise ValueError(f"a run has one recipe, got {' and '.join(sorted(named))}")
+        config = resolve(find_recipe(named.pop() if named else DEFAULT_RECIPE), *overrides)
         folder = run_dir or Path(f"runs/{config.recipe}-{time.strftime('%Y%m%d-%H%M%S')}")
     else:
         folder = resume_dir
@@ -85,10 +87,9 @@ def _read_train(arguments: Sequence[str]) -> Job:
     # torch and transformers take seconds to load: only once the arguments have been read.
     from earl_trainer.assemble import assemble_run
     from earl_trainer.launch import run_to_end
-    from earl_trainer.rules import check_resumable
+    from earl_trainer.models.load import quieten_library
 
-    if resume_dir is not None:
-        check_resumable(read_run_config(folder), config)
+    quieten_library()
 
     return partial(run_to_end, assemble_run(config, folder, resume=resume_dir is not None))
 

@@ -78,12 +78,12 @@ class AlgorithmConfig:
     kl_coefficient: NonNegativeFloat = 0.0
     """Weight of the KL divergence to the policy after warm-up; 0 leaves the reference out."""
     aggregation: Literal["token-mean", "sequence-mean"] = "token-mean"
-    """How the losses of tokens become one number."""
+    """How the losses of tokens become one number: DAPO's way, or GRPO's own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
 class LearnerConfig:
-    """The model update of the reinforcement-learning phase."""
+    """The model update; steps and rates are of reinforcement learning, the rest of both phases."""
 
     num_steps: NonNegativeInt = 70
     """Steps of the phase, each with episodes of its own."""
@@ -138,7 +138,7 @@ class EvaluationConfig:
     """Matches against the opponent: untrained, after warm-up, and at the end."""
 
     num_games: PositiveInt = 400
-    """Games of one match; every opening is played once from each seat."""
+    """Games of one match, equally many from each seat."""
     temperature: NonNegativeFloat = 1.0
     """Of the sampler; 0 takes the most likely token."""
 

@@ -1,7 +1,8 @@
 """Running an assembled run to its end, to Ctrl-C, or to an error that its user can act on."""
 
+from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.loop import train
-from earl_trainer.run import Run
+from earl_trainer.run import SUMMARY_FILE, Run
 from earl_trainer.types import RunFailedError
 
 
@@ -16,7 +17,8 @@ def run_to_end(run: Run) -> int:
         train(run)
         summary = run.finish()
     except KeyboardInterrupt:
-        folder = run.save()
+        with interrupts_deferred(lambda: note("Ctrl-C: the checkpoint is being written")):
+            folder = run.save()
         note(f"interrupted: {run.state.step} steps are saved in {folder}")
         note(f"go on with: earl train --resume {run.folder}")
         return 0
@@ -24,9 +26,10 @@ def run_to_end(run: Run) -> int:
         note(f"earl: {error}")
         return 1
     else:
-        note(
-            f"results: {summary}; picture: {run.folder / 'run.png'}; model: {run.folder / 'model'}"
-        )
+        gain = summary["gain"]["reinforcement"]
+        points = (100 * gain[key] for key in ("win_rate", "low", "high"))
+        note("due to reinforcement learning: {:+.1f} points won [{:+.1f}, {:+.1f}]".format(*points))
+        note(f"results in {run.folder}: {SUMMARY_FILE}, run.png, model/")
         return 0
     finally:
         run.tracker.close()

@@ -22,6 +22,15 @@ def to_tree(config: RunConfig) -> Tree:
     return _ADAPTER.dump_python(config, mode="json")
 
 
+def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn nested values into one level of dotted names."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        inner = flatten(value) if _is_tree(value) else {"": value}
+        flat |= {f"{key}.{name}" if name else key: leaf for name, leaf in inner.items()}
+    return flat
+
+
 def parse_flags(arguments: Sequence[str]) -> Tree:
     """Read `--group.field value` and `--group.field=value` into nested values.
 
@@ -52,7 +61,7 @@ def read_yaml(path: Path) -> Tree:
     try:
         # Scalars and keys stay text, as on the command line; the fields know their types.
         content = yaml.load(path.read_text(), Loader=yaml.BaseLoader)
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ValueError(f"cannot read the config {str(path)!r}: {_flat(str(error))}") from error
     if not _is_tree(content):
         raise ValueError(f"the config {str(path)!r} must hold `field: value` lines")
@@ -69,6 +78,19 @@ def read_run_config(folder: Path) -> RunConfig:
     if not path.is_file():
         raise ValueError(f"{str(folder)!r} is no run folder: it holds no {CONFIG_FILE}")
     return resolve(RunConfig(), read_yaml(path))
+
+
+def write_run_config(config: RunConfig, folder: Path) -> None:
+    """Write a config into its run folder, from where `read_run_config` reads it.
+
+    Raises:
+        ValueError: If the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / CONFIG_FILE).write_text(yaml.safe_dump(to_tree(config), sort_keys=False))
+    except OSError as error:
+        raise ValueError(f"cannot write the run folder {str(folder)!r}: {error}") from error
 
 
 def resolve(base: RunConfig, *overrides: Tree) -> RunConfig:

@@ -1,13 +1,21 @@
 """Rules between the fields of a config, and between a config and its model."""
 
-from dataclasses import replace
-
-from earl_envs import OPPONENTS, Game, TextProtocol, episode_rng, make_game, suggest
+from earl_envs import (
+    OPPONENTS,
+    Failure,
+    Game,
+    TextProtocol,
+    attempt,
+    episode_rng,
+    make_game,
+    suggest,
+)
 from transformers import PreTrainedModel
 
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.config import RunConfig
 from earl_trainer.models.load import check_model_name
+from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.rollout.chat import ChatFormat
 
 
@@ -23,6 +31,11 @@ def check_config(config: RunConfig) -> None:
             raise ValueError(suggest(name, OPPONENTS, what="opponent"))
     if config.algorithm.name not in ALGORITHMS:
         raise ValueError(suggest(config.algorithm.name, ALGORITHMS, what="algorithm"))
+    if config.algorithm.kl_coefficient and not ALGORITHMS[config.algorithm.name].needs_old_logprobs:
+        raise ValueError(
+            f"the loss of {config.algorithm.name} has no KL term: algorithm.kl_coefficient must be "
+            f"0, got {config.algorithm.kl_coefficient}"
+        )
     check_model_name(config.model.name)
     _check_batch(config)
     num_games, num_seats = config.evaluation.num_games, game.num_seats
@@ -39,21 +52,33 @@ def check_config(config: RunConfig) -> None:
         )
 
 
+# What may change when a run goes on: its length and speed, and where it runs and reports. Anything
+# else would contradict the steps and matches that are already there.
+_RESUMABLE = frozenset({
+    "model.device",
+    "learner.num_steps",
+    "learner.lr",
+    "learner.lr_warmup_steps",
+    "learner.num_minibatches",
+    "learner.num_epochs",
+    "learner.max_microbatch_tokens",
+    "learner.max_grad_norm",
+})
+_RESUMABLE_GROUPS = ("selector.", "tracking.")
+
+
 def check_resumable(saved: RunConfig, config: RunConfig) -> None:
     """Refuse to go on with a run whose past the new values would contradict.
 
     Raises:
-        ValueError: Naming the field.
+        ValueError: Naming the field and both values.
     """
-    fixed = {
-        "env": (saved.env, config.env),
-        "seed": (saved.seed, config.seed),
-        "model": (replace(saved.model, device=""), replace(config.model, device="")),
-        "warmup": (saved.warmup, config.warmup),
-    }
-    for field, (before, after) in fixed.items():
-        if before != after:
-            raise ValueError(f"--resume keeps {field} as it was when the run began")
+    before, after = flatten(to_tree(saved)), flatten(to_tree(config))
+    for name, value in before.items():
+        if name in _RESUMABLE or name.startswith(_RESUMABLE_GROUPS):
+            continue
+        if after[name] != value:
+            raise ValueError(f"--resume keeps {name} at {value!r}, got {after[name]!r}")
 
 
 def _check_batch(config: RunConfig) -> None:
@@ -79,6 +104,13 @@ def _check_batch(config: RunConfig) -> None:
             )
 
 
+def _first_prompt(config: RunConfig, game: Game, chat: ChatFormat) -> tuple[int, ...]:
+    protocol = TextProtocol(game)
+    state = game.initial(episode_rng(config.seed, game_id=config.env, episode=0, seat=0))
+    message = protocol.turn_message(state, game.seat(state))
+    return chat.start(protocol.system_message(), message).prompt_ids
+
+
 def check_context(config: RunConfig, game: Game, chat: ChatFormat, model: PreTrainedModel) -> None:
     """Refuse a context limit that one turn does not fit, or that the model was not made for.
 
@@ -98,10 +130,12 @@ def check_context(config: RunConfig, game: Game, chat: ChatFormat, model: PreTra
             f"rollout.max_context_tokens must be at most the model's attention window of {window} "
             f"tokens, which the engine's cache does not slide, got {limit}"
         )
-    protocol = TextProtocol(game)
-    state = game.initial(episode_rng(config.seed, game_id=config.env, episode=0, seat=0))
-    message = protocol.turn_message(state, game.seat(state))
-    prompt_tokens = len(chat.start(protocol.system_message(), message).prompt_ids)
+    prompt = attempt(_first_prompt, config, game, chat)
+    if isinstance(prompt, Failure):
+        raise ValueError(  # noqa: TRY004 - what failed is the game, not a type
+            f"the game {config.env!r} fails at its first turn: {prompt.error}"
+        )
+    prompt_tokens = len(prompt)
     needed = prompt_tokens + config.rollout.max_reply_tokens
     if limit < needed:
         raise ValueError(

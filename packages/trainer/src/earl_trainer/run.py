@@ -18,6 +18,7 @@ from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.experience.prepare import Preparer
+from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.learner.learner import Learner
 from earl_trainer.models.load import load_folder
 from earl_trainer.phases import Phase, freeze_copy
@@ -30,7 +31,9 @@ from earl_trainer.tracking.plot import plot_run
 from earl_trainer.tracking.step import StepOutcome
 from earl_trainer.tracking.tracker import Tracker
 
+SUMMARY_FILE = "summary.json"
 _LEARNER_FILE = "learner.pt"
+Summary = dict[str, Any]  # Any: nested plain values for JSON
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,32 +112,34 @@ class Run:
     _started_s: float = field(default_factory=time.perf_counter)
 
     def evaluate(self, name: str) -> None:
-        """Play the match `name`, unless it has been played.
+        """Play the match `name`, unless it has been played at this step.
 
         Two matches at the same step would be the same games with the same weights; the second takes
         the first one's result.
         """
-        if name in self.state.evaluations:
+        step, evaluations = self.state.step, self.state.evaluations
+        if name in evaluations and evaluations[name][0] == step:
             return
-        results = dict(self.state.evaluations.values())
-        result = results.get(self.state.step) or self._play_match(name)
-        self.state.evaluations[name] = (self.state.step, result)
-        self.tracker.log_evaluation(name, self.state.step, result)
-
-    def _play_match(self, name: str) -> MatchResult:
-        starts = paired_starts(
-            derive_seed(self.config.seed, "evaluation"),
-            num_games=self.config.evaluation.num_games,
-            num_seats=self.game.num_seats,
-        )
+        results = dict(evaluations.values())
+        if step in results:
+            evaluations[name] = step, results[step]
+            self.tracker.log_evaluation(name, step, results[step])
+            return
+        display = self.tracker.display
         rollout = self.collector.collect(
             self.evaluation_policy,
-            starts,
-            on_turn=lambda live: self.tracker.display.stage("match", f"{live} games running"),
+            paired_starts(
+                derive_seed(self.config.seed, "evaluation"),
+                num_games=self.config.evaluation.num_games,
+                num_seats=self.game.num_seats,
+            ),
+            on_turn=lambda num_live: display.stage("match", f"{num_live} games running"),
         )
         outcomes = [episode.outcome for episode in rollout.episodes]
-        self.tracker.log_episodes(f"evaluation-{name}", self.state.step, rollout.episodes, outcomes)
-        return MatchResult.from_episodes(rollout.episodes)
+        with interrupts_deferred(lambda: display.note("Ctrl-C: recording this match first")):
+            evaluations[name] = step, MatchResult.from_episodes(rollout.episodes)
+            self.tracker.log_episodes(f"evaluation-{name}", step, rollout.episodes, outcomes)
+            self.tracker.log_evaluation(name, *evaluations[name])
 
     def enter(self, phase: Phase) -> Stages:
         """Make the stages of a phase, as they were if the run resumes inside it."""
@@ -143,7 +148,9 @@ class Run:
         learner = phase.make_learner(self.config, self.model)
         if resumes:
             assert self.resumed_from is not None
-            learner.load_state_dict(torch.load(self.resumed_from / _LEARNER_FILE))
+            learner.load_state_dict(
+                torch.load(self.resumed_from / _LEARNER_FILE, map_location="cpu")
+            )
         self._learner = learner
         return Stages(
             preparer=phase.make_preparer(self.config, self.model, reference), learner=learner
@@ -187,14 +194,19 @@ class Run:
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
-    def finish(self) -> Path:
-        """Write the model folder, `summary.json` and the plot; return the summary's path."""
+    def finish(self) -> Summary:
+        """Write the last checkpoint, the model folder, the plot and `summary.json`."""
         self.save()
         self.save_model(self.folder / "model")
         evaluations = self.state.evaluations
-        before, after = evaluations["before"][1], evaluations["after"][1]
-        initial = evaluations["initial"][1]
-        summary = {
+        plot_run(
+            self.folder / "metrics.jsonl",
+            evaluations,
+            title=f"{self.config.recipe}, seed {self.config.seed}",
+            target=self.folder / "run.png",
+        )
+        initial, before, after = (evaluations[name][1] for name in ("initial", "before", "after"))
+        summary: Summary = {
             "recipe": self.config.recipe,
             "evaluation": {name: result.to_dict() for name, (_, result) in evaluations.items()},
             "gain": {
@@ -203,18 +215,12 @@ class Run:
             },
             "steps": self.state.step,
             "num_parameters": self.model.num_parameters(),
-            "time_s": time.perf_counter() - self._started_s,
-            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            # Of this process: a resumed run had others before it.
+            "process_time_s": time.perf_counter() - self._started_s,
+            "process_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         }
-        path = self.folder / "summary.json"
-        path.write_text(json.dumps(summary, indent=1))
-        plot_run(
-            self.folder / "metrics.jsonl",
-            evaluations,
-            title=f"{self.config.recipe}, seed {self.config.seed}",
-            target=self.folder / "run.png",
-        )
-        return path
+        (self.folder / SUMMARY_FILE).write_text(json.dumps(summary, indent=1))
+        return summary
 
 
 def _interval(gain: tuple[float, float, float]) -> dict[str, float]:

@@ -34,22 +34,6 @@ def group_normalised(
     return torch.where(std >= _MIN_STD, centred / std.clamp(min=_MIN_STD), 0.0).float()
 
 
-def group_centred(
-    rewards: Float[Tensor, " episodes"], groups: Int64[Tensor, " episodes"]
-) -> Float[Tensor, " episodes"]:
-    """Advantage without the division by the group's spread.
-
-    A_i = r_i - mean(r_g) (Dr. GRPO, arXiv:2503.20783, section 3.2: the division overweights groups
-    that are almost decided). Groups of equal rewards get exactly 0.
-
-    Args:
-        rewards: [episodes].
-        groups: [episodes] identity of each episode's group.
-    """
-    centred, std = _group_moments(rewards.double(), groups)
-    return torch.where(std >= _MIN_STD, centred, 0.0).float()
-
-
 def constant_one(
     rewards: Float[Tensor, " episodes"], groups: Int64[Tensor, " episodes"]
 ) -> Float[Tensor, " episodes"]:

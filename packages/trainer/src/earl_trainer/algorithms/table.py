@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from earl_trainer.algorithms.advantages import (
     AdvantageFunction,
     constant_one,
-    group_centred,
     group_normalised,
 )
 from earl_trainer.algorithms.losses import (
@@ -34,13 +33,6 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm(
             name="grpo",
             advantages=group_normalised,
-            loss=clipped_policy_loss,
-            needs_groups=True,
-            needs_old_logprobs=True,
-        ),
-        Algorithm(
-            name="dr-grpo",
-            advantages=group_centred,
             loss=clipped_policy_loss,
             needs_groups=True,
             needs_old_logprobs=True,

@@ -8,6 +8,7 @@ from earl_dispatch import Columns
 
 from earl_trainer.algorithms.advantages import AdvantageFunction
 from earl_trainer.config import RewardConfig
+from earl_trainer.rollout.engine import NO_WEIGHTS
 from earl_trainer.types import Episode, RunFailedError, Turn
 
 
@@ -23,7 +24,7 @@ class Sample:
     logprobs: Sequence[float]
     """Rollout log-probs, 0 at other tokens."""
     versions: Sequence[int]
-    """Weight versions, -1 at other tokens."""
+    """Weight versions, `NO_WEIGHTS` at other tokens."""
 
 
 def split_into_samples(episode_index: int, episode: Episode) -> list[Sample]:
@@ -60,7 +61,7 @@ def _sample(episode_index: int, turns: Sequence[Turn]) -> Sample:
         token_ids.extend(turn.prompt_ids[len(token_ids) :])
         emitted.extend([False] * num_new)
         logprobs.extend([0.0] * num_new)
-        versions.extend([-1] * num_new)
+        versions.extend([NO_WEIGHTS] * num_new)
         token_ids.extend(turn.reply_ids)
         emitted.extend([True] * len(turn.reply_ids))
         logprobs.extend(turn.logprobs)

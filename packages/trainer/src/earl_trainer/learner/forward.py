@@ -16,9 +16,9 @@ def score(
 ) -> tuple[Float[Tensor, "rows width"], Float[Tensor, "rows width"]]:
     """Log-prob and entropy of each trained token under `model`, 0 elsewhere.
 
-    Logits, which are by far the largest tensor of a language model, are computed only in front of
-    trained tokens. Rows without one give zeros that are still connected to the parameters, with
-    zero gradients.
+    Logits, by far the largest tensor of a language model, are computed only at positions in front
+    of a token that some row trains. Rows without one give zeros that are still connected to the
+    parameters, with zero gradients.
 
     Args:
         model: A causal language model.

@@ -71,11 +71,6 @@ class Learner:
         self._settings = settings
         self._num_bad_updates = 0
 
-    @property
-    def model(self) -> PreTrainedModel:
-        """The model that is trained."""
-        return self._model
-
     def update(
         self,
         batch: Columns,

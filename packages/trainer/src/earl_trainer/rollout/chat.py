@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
 
+from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 _PROBE_REPLY = "<think>why</think>\n\n[probe]"
@@ -42,6 +43,7 @@ class ChatFormat:
                 "take a chat model, or give its tokenizer a chat_template"
             )
         self._tokenizer = tokenizer
+        self._system_role = self._renders((("system", "rules"), ("user", "board")))
         first = (("system", "rules"), ("user", "board"))
         later = (*first, ("assistant", _PROBE_REPLY), ("user", "next"))
         begin, whole = self._render(first), self._render(later)
@@ -107,7 +109,19 @@ class ChatFormat:
         )
         return self._render(conversation).rsplit(marker, 1)[1]
 
+    def _renders(self, messages: tuple[tuple[str, str], ...]) -> bool:
+        self._system_role = True
+        try:
+            self._render(messages)
+        except TemplateError:
+            return False
+        return True
+
     def _render(self, messages: tuple[tuple[str, str], ...]) -> str:
+        if not self._system_role and messages[0][0] == "system":
+            # Some templates know no system message: it then opens the first user message.
+            (_, rules), (_, first), *later = messages
+            messages = (("user", f"{rules}\n\n{first}"), *later)
         conversation: list[dict[str, Any]] = [  # Any: the library's message type
             {"role": role, "content": text} for role, text in messages
         ]

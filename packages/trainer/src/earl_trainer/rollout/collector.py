@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
-from earl_envs import Game, GameBatch, Opponent, ParseFailure, TextProtocol, episode_rng
+from earl_envs import (
+    Failure,
+    Game,
+    GameBatch,
+    Opponent,
+    ParseFailure,
+    TextProtocol,
+    attempt,
+    episode_rng,
+)
 
 from earl_trainer.rollout.chat import ChatFormat, Dialogue
 from earl_trainer.rollout.engine import Completion, FinishReason
@@ -28,8 +37,6 @@ class Rollout:
     """In the order of the starts."""
     peak_resident_tokens: int
     """The most context tokens that were in flight at one time."""
-    generated_tokens: int
-    """Tokens emitted by the policy."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,7 +110,7 @@ class Collector:
             )
             for start in starts
         ]
-        peak_resident_tokens = generated_tokens = 0
+        peak_resident_tokens = 0
         while True:
             self._play_opponents(batch, seats)
             turns = self._open_turns(batch, seats)
@@ -120,18 +127,14 @@ class Collector:
                 )
                 for index, dialogue in turns
             ]
-            completions = policy.reply(queries)
-            resident = sum(
-                len(query.prompt_ids) + len(completion.ids)
-                for query, completion in zip(queries, completions, strict=True)
-            )
+            replies = policy.reply(queries)
+            reply_tokens = sum(len(r.ids) for r in replies if isinstance(r, Completion))
+            resident = sum(len(query.prompt_ids) for query in queries) + reply_tokens
             peak_resident_tokens = max(peak_resident_tokens, resident)
-            generated_tokens += sum(len(completion.ids) for completion in completions)
-            self._play_replies(batch, seats, turns, completions)
+            self._play_replies(batch, seats, turns, replies)
         return Rollout(
             episodes=[self._episode(batch, index, seat) for index, seat in enumerate(seats)],
             peak_resident_tokens=peak_resident_tokens,
-            generated_tokens=generated_tokens,
         )
 
     def _running(self, batch: GameBatch, seats: list[_Seat], *, own: bool) -> list[int]:
@@ -156,17 +159,18 @@ class Collector:
             batch.step(actions, indices)
 
     def _opponent_action(self, batch: GameBatch, index: int, seat: _Seat) -> int | None:
-        try:
-            mover = int(batch.seats[index])
-            move = self._opponent.move(self._game, batch.state(index), mover, seat.rngs[mover])
-            action = operator.index(move)
-        except Exception as error:  # noqa: BLE001 - a foreign opponent may raise anything
-            seat.end = EndReason.OPPONENT_ERROR, _one_line(error)
+        mover = int(batch.seats[index])
+        action = attempt(self._opponent_move, batch.state(index), mover, seat.rngs[mover])
+        if isinstance(action, Failure):
+            seat.end = EndReason.OPPONENT_ERROR, action.error
             return None
         if action not in batch.legal(index):
             seat.end = EndReason.OPPONENT_ERROR, f"the opponent's action {action} is not legal"
             return None
         return action
+
+    def _opponent_move(self, state: object, mover: int, rng: np.random.Generator) -> int:
+        return operator.index(self._opponent.move(self._game, state, mover, rng))
 
     def _open_turns(self, batch: GameBatch, seats: list[_Seat]) -> list[tuple[int, Dialogue]]:
         """Write the learner's next prompt in every game that waits for it and still has room."""
@@ -188,10 +192,9 @@ class Collector:
         return turns
 
     def _next_dialogue(self, batch: GameBatch, index: int, seat: _Seat) -> Dialogue | None:
-        try:
-            message = self._protocol.turn_message(batch.state(index), seat.start.seat)
-        except Exception as error:  # noqa: BLE001 - a foreign game may raise anything
-            seat.end = EndReason.ENV_ERROR, _one_line(error)
+        message = attempt(self._protocol.turn_message, batch.state(index), seat.start.seat)
+        if isinstance(message, Failure):
+            seat.end = EndReason.ENV_ERROR, message.error
             return None
         if seat.dialogue is None:
             return self._chat.start(self._protocol.system_message(), message)
@@ -205,12 +208,16 @@ class Collector:
         batch: GameBatch,
         seats: list[_Seat],
         turns: list[tuple[int, Dialogue]],
-        completions: list[Completion],
+        replies: Sequence[Completion | Failure],
     ) -> None:
         actions: list[int] = []
         indices: list[int] = []
-        for (index, dialogue), completion in zip(turns, completions, strict=True):
-            seat, text = seats[index], self._chat.decode(completion.ids)
+        for (index, dialogue), completion in zip(turns, replies, strict=True):
+            seat = seats[index]
+            if isinstance(completion, Failure):
+                seat.end = EndReason.ENV_ERROR, completion.error
+                continue
+            text = self._chat.decode(completion.ids)
             action = self._parsed_action(batch, index, seat, text)
             seat.turns.append(
                 Turn(
@@ -229,10 +236,9 @@ class Collector:
         batch.step(actions, indices)
 
     def _parsed_action(self, batch: GameBatch, index: int, seat: _Seat, text: str) -> int | None:
-        try:
-            parsed = self._protocol.parse(text, batch.state(index))
-        except Exception as error:  # noqa: BLE001 - a foreign game may raise anything
-            seat.end = EndReason.ENV_ERROR, _one_line(error)
+        parsed = attempt(self._protocol.parse, text, batch.state(index))
+        if isinstance(parsed, Failure):
+            seat.end = EndReason.ENV_ERROR, parsed.error
             return None
         if parsed.failure is not None:
             seat.end = _FORFEIT_REASON[parsed.failure], parsed.detail
@@ -258,7 +264,3 @@ class Collector:
             outcome=outcome,
             detail=detail,
         )
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"

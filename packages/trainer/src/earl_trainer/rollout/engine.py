@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+NO_WEIGHTS = -1
+"""The version of a token that no weights emitted: of a prompt, or of a scripted reply."""
+
 
 class FinishReason(StrEnum):
     """Why a completion ended."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, final, runtime_checkable
 
-from earl_envs import Game, Opponent, TextProtocol, episode_rng
+from earl_envs import Failure, Game, Opponent, TextProtocol, attempt, episode_rng
 
 from earl_trainer.rollout.chat import ChatFormat
-from earl_trainer.rollout.engine import Completion, Engine, FinishReason, Request
+from earl_trainer.rollout.engine import NO_WEIGHTS, Completion, Engine, FinishReason, Request
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import EpisodeStart
 
@@ -28,8 +28,8 @@ class Query:
 class ReplyPolicy(Protocol):
     """Answers turns with token ids."""
 
-    def reply(self, queries: Sequence[Query]) -> list[Completion]:
-        """Answer every query, in order."""
+    def reply(self, queries: Sequence[Query]) -> Sequence[Completion | Failure]:
+        """Answer every query, in order; where the game's own code failed, with that failure."""
         ...
 
 
@@ -65,23 +65,15 @@ class ScriptedPolicy:
     Its episodes are demonstrations: in tokens and masks they look as if the model had played them.
     """
 
-    def __init__(
-        self,
-        player: Opponent,
-        *,
-        game: Game,
-        chat: ChatFormat,
-        version: int = 0,
-    ) -> None:
+    def __init__(self, player: Opponent, *, game: Game, chat: ChatFormat) -> None:
         self._player = player
         self._game = game
         self._protocol = TextProtocol(game)
         self._chat = chat
-        self._version = version
 
-    def reply(self, queries: Sequence[Query]) -> list[Completion]:
+    def reply(self, queries: Sequence[Query]) -> list[Completion | Failure]:
         """Write down the player's move for every query."""
-        return [self._reply(query) for query in queries]
+        return [attempt(self._reply, query) for query in queries]
 
     def _reply(self, query: Query) -> Completion:
         rng = episode_rng(
@@ -94,6 +86,6 @@ class ScriptedPolicy:
         return Completion(
             ids=ids,
             logprobs=(0.0,) * len(ids),
-            versions=(self._version,) * len(ids),
+            versions=(NO_WEIGHTS,) * len(ids),
             finish_reason=FinishReason.LENGTH if cut else FinishReason.STOP,
         )

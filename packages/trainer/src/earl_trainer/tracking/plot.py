@@ -29,7 +29,8 @@ def plot_run(
         title: Stands above the panels.
         target: The PNG to write.
     """
-    rows: list[Row] = [json.loads(line) for line in metrics_path.read_text().splitlines()]
+    lines: list[Row] = [json.loads(line) for line in metrics_path.read_text().splitlines()]
+    rows = [row for row in lines if "phase" in row]
     figure = Figure(figsize=(13, 8), layout="constrained")
     figure.suptitle(title)
     panels = figure.subplots(2, 3, sharex=True)

@@ -76,7 +76,9 @@ class MetricsFile:
         })
 
     def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
-        """Leave evaluations to `summary.json`."""
+        """Append a match: a line without a phase of its own between those of steps."""
+        figures = {f"evaluation/{key}": value for key, value in result.to_dict().items()}
+        self._lines.write({"step": step, "evaluation": name, **figures})
 
     def close(self) -> None:
         """Close the file."""

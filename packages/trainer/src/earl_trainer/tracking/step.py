@@ -7,6 +7,7 @@ from earl_dispatch import Columns, TransferPlan
 from earl_selector import ContextReport, Decision
 
 from earl_trainer.rollout.collector import Rollout
+from earl_trainer.rollout.engine import NO_WEIGHTS
 from earl_trainer.tracking.metrics import (
     StageClock,
     StepRecord,
@@ -49,8 +50,10 @@ class StepOutcome:
     def record(self) -> StepRecord:
         """Gather the figures of all stages."""
         tokens = self.columns.num_tokens
+        # Replies that a script wrote down say nothing about the speed of an engine.
+        generated = int((self.columns.per_token["versions"] > NO_WEIGHTS).sum())
         stage_tokens = {
-            "rollout": self.rollout.generated_tokens,
+            "rollout": generated,
             "prepare": tokens if "old_logprobs" in self.columns.per_token else 0,
             "update": tokens,
         }

@@ -5,35 +5,38 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, final
+from urllib.parse import urlparse
 
 import wandb
 
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.tracking.metrics import StepRecord
 
-_HOST = "api.wandb.ai"
-
-
 Mode = Literal["online", "offline", "disabled"]
 _MODES: tuple[Mode, ...] = ("online", "offline", "disabled")
+_DEFAULT_URL = "https://api.wandb.ai"
 
 
-def choose_mode(setting: Literal["auto"] | Mode) -> Mode:
-    """Decide where a run is logged: `auto` asks for WANDB_MODE, then for a key."""
+def choose_mode(setting: Literal["auto"] | Mode) -> tuple[Mode, str]:
+    """Decide where a run is logged, and say why.
+
+    `auto` asks for WANDB_MODE, then for a key.
+    """
     if setting != "auto":
-        return setting
+        return setting, "tracking.wandb"
     wish = os.environ.get("WANDB_MODE")
     for mode in _MODES:
         if mode == wish:
-            return mode
-    return "online" if _has_key() else "offline"
+            return mode, "WANDB_MODE"
+    return ("online", "a key is set") if _has_key() else ("offline", "no key is set")
 
 
 def _has_key() -> bool:
     if os.environ.get("WANDB_API_KEY"):
         return True
+    host = urlparse(os.environ.get("WANDB_BASE_URL", _DEFAULT_URL)).hostname or ""
     try:
-        return netrc.netrc().authenticators(_HOST) is not None
+        return netrc.netrc().authenticators(host) is not None
     except (FileNotFoundError, netrc.NetrcParseError):
         return False
 
@@ -44,6 +47,9 @@ class WandbSink:
 
     Steps and evaluations have step axes of their own, so neither drops the other's rows; after a
     resume the run goes on under its old id.
+
+    Raises:
+        ValueError: If W&B refuses the run, for example for want of a key.
     """
 
     def __init__(
@@ -56,16 +62,19 @@ class WandbSink:
         mode: Literal["online", "offline"],
         config: Mapping[str, Any],  # Any: the nested plain values of a config
     ) -> None:
-        self._run = wandb.init(
-            project=project,
-            name=name,
-            id=run_id,
-            resume="allow",
-            mode=mode,
-            dir=folder,
-            config=dict(config),
-            settings=wandb.Settings(console="off", silent=True),
-        )
+        try:
+            self._run = wandb.init(
+                project=project,
+                name=name,
+                id=run_id,
+                resume="allow",
+                mode=mode,
+                dir=folder,
+                config=dict(config),
+                settings=wandb.Settings(console="off", silent=True),
+            )
+        except wandb.Error as error:
+            raise ValueError(f"cannot log to W&B {mode}: {' '.join(str(error).split())}") from error
         for group in (
             "reward",
             "game",

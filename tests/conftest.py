@@ -1,4 +1,7 @@
-"""A run small enough to repeat: a width of 32, a few games a step, no W&B."""
+"""A run small enough to repeat: a width of 32, a few games a step, no W&B.
+
+The trainer is imported where it is used, so that tests of the other packages stay light.
+"""
 
 import json
 from collections.abc import Callable
@@ -6,10 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from earl_trainer.assemble import assemble_run
-from earl_trainer.config import RunConfig
-from earl_trainer.overrides import resolve
-from earl_trainer.run import Run
 
 SMALL = {
     "model": {"hidden_size": 32, "num_layers": 2, "num_heads": 2},
@@ -46,22 +45,23 @@ class SilentDisplay:
 
 
 @pytest.fixture
-def small_config() -> Callable[..., RunConfig]:
+def small_config():
     """Make a small run's config, with further nested values laid over it."""
+    from earl_trainer.config import RunConfig
+    from earl_trainer.overrides import resolve
+
     return lambda *overrides: resolve(RunConfig(), SMALL, *overrides)
 
 
 @pytest.fixture
-def open_run() -> Callable[..., Run]:
+def open_run():
     """Assemble a run that shows nothing."""
+    from earl_trainer.assemble import assemble_run
+    from earl_trainer.models.load import quieten_library
 
-    def open_(
-        config: RunConfig,
-        folder: Path,
-        *,
-        resume: bool = False,
-        display: SilentDisplay | None = None,
-    ) -> Run:
+    quieten_library()
+
+    def open_(config, folder: Path, *, resume=False, display: SilentDisplay | None = None):
         return assemble_run(config, folder, resume=resume, display=display or SilentDisplay())
 
     return open_
@@ -69,13 +69,14 @@ def open_run() -> Callable[..., Run]:
 
 @pytest.fixture
 def repeatable_rows() -> Callable[[Path], list[dict[str, Any]]]:
-    """Read a run's metrics without times and rates, which alone may differ between equal runs."""
+    """Read a run's steps without times and rates, which alone may differ between equal runs."""
 
     def read(folder: Path) -> list[dict[str, Any]]:
         rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         return [
             {key: value for key, value in row.items() if not key.startswith(("time/", "rate/"))}
             for row in rows
+            if "phase" in row
         ]
 
     return read

@@ -1,0 +1,103 @@
+"""From stored measurements to the tables of the pages."""
+
+import pytest
+
+
+@pytest.fixture
+def render(load_tool):
+    return load_tool("render_benchmarks")
+
+
+def result(win_rate, illegal_rate):
+    return {
+        "win_rate": win_rate,
+        "win_rate_low": win_rate - 0.05,
+        "win_rate_high": win_rate + 0.05,
+        "illegal_rate": illegal_rate,
+    }
+
+
+def row(recipe="tictactoe-tiny", *, seed=0, wall_s=90.0):
+    return {
+        "recipe": recipe,
+        "seed": seed,
+        "wall_s": wall_s,
+        "peak_bytes": 3 * 2**29,
+        "evaluation": {
+            "initial": result(0.1, 0.9),
+            "before": result(0.5, 0.04),
+            "after": result(0.75, 0.0),
+        },
+        "gain": {"reinforcement": {"win_rate": 0.25, "low": 0.18, "high": 0.321}},
+    }
+
+
+def stored(rows, figures):
+    environment = {"date": "2000-01-02", "cores": 2, "python": "3.11.9", "torch": "2.9.0"}
+    return {"figures": figures, "environment": environment, "rows": rows}
+
+
+FIGURES = {
+    "wall": {"value": 1234.5, "unit": "s", "goal": "<= 300", "holds": False},
+    "wins": {"value": 0.75, "unit": "", "goal": "", "holds": True},
+}
+
+
+def test_a_run_is_one_line_of_rates_in_percent(render):
+    head, rule, line = render.recipe_table([row()]).splitlines()
+    assert line == (
+        "| `tictactoe-tiny` | 0 | 10.0 % [5.0, 15.0] | 50.0 % [45.0, 55.0] | 75.0 % [70.0, 80.0] "
+        "| +25.0 [+18.0, +32.1] | 90.0 %, 4.0 %, 0.0 % | 1.5 min | 1.5 GiB |"
+    )
+    assert head.count("|") == rule.count("|") == line.count("|")
+
+
+def test_a_missed_goal_stands_out_and_a_figure_without_goal_is_reported(render):
+    assert render.figure_table(FIGURES).splitlines()[2:] == [
+        "| wall | 1,234 s | <= 300 | **no** |",
+        "| wins | 0.75 | (reported) | yes |",
+    ]
+
+
+def test_the_front_page_shows_the_first_run_of_seed_0_of_each_recipe(render):
+    rows = [
+        row(seed=1),
+        row(wall_s=60.0),
+        row(wall_s=120.0),
+        row("tictactoe-smollm2", wall_s=600.0),
+    ]
+    lines = render.readme_content({"recipes": stored(rows, {})}).splitlines()[2:]
+    assert [line.split(" | ")[0] for line in lines] == [
+        "| `tictactoe-tiny`", "| `tictactoe-smollm2`"
+    ]  # fmt: skip
+    assert "1.0 min" in lines[0]
+    assert "10.0 min" in lines[1]
+
+
+def test_the_page_of_measurements_shows_every_run_and_every_file(render):
+    rows = [row(), row(seed=1)]
+    files = {"recipes": stored(rows, FIGURES), "tests": stored([], FIGURES)}
+    content = render.benchmarks_content(files)
+    assert content.startswith(render.recipe_table(rows))
+    assert content.count(render.figure_table(FIGURES)) == 2
+    assert (
+        "## tests\n\n`tools/bench_tests.py`, 2000-01-02, 2 cores, Python 3.11.9, torch 2.9.0.\n\n|"
+        in content
+    )
+
+
+def test_only_what_stands_between_the_markers_is_replaced(render):
+    begin, end = "<!-- measured: begin -->", "<!-- measured: end -->"
+    page = f"# Title\n\n{begin}\nold\n{end}\n\nrest\n"
+    new = render.splice(page, "| new |\n")
+    assert new == f"# Title\n\n{begin}\n| new |\n{end}\n\nrest\n"
+    assert render.splice(new, "| new |\n") == new
+    with pytest.raises(ValueError, match="substring not found"):
+        render.splice("no markers", "| new |\n")
+
+
+def test_the_pages_show_what_is_stored(render):
+    files = render.read_stored()
+    for path, content in render.PAGES.items():
+        page = path.read_text()
+        assert render.splice(page, content(files)) == page, f"{path}: run render_benchmarks.py"

@@ -1,0 +1,37 @@
+"""How a run ends."""
+
+import earl_envs
+from earl_envs.games.tic_tac_toe import TicTacToe
+from earl_trainer.launch import run_to_end
+
+
+class BrokenAfterTheStart(TicTacToe):
+    """Fails at every move."""
+
+    def apply(self, state, action):
+        raise RuntimeError("no move\nis possible")
+
+
+earl_envs.register_game("test/BrokenAfterTheStart-v0", BrokenAfterTheStart)
+
+
+def test_a_run_that_cannot_go_on_says_why_in_one_line(
+    tmp_path, small_config, open_run, silent_display
+):
+    display = silent_display()
+    config = small_config({"env": "test/BrokenAfterTheStart-v0"})
+    assert run_to_end(open_run(config, tmp_path, display=display)) == 1
+    assert display.notes[-1].startswith("earl: all 20 games of the match failed: RuntimeError:")
+    assert "no move is possible" in display.notes[-1]
+    assert "\n" not in display.notes[-1]
+
+
+def test_a_finished_run_says_what_learning_brought_and_where_the_results_are(
+    tmp_path, small_config, open_run, silent_display
+):
+    display = silent_display()
+    assert run_to_end(open_run(small_config(), tmp_path, display=display)) == 0
+    assert display.notes[-2].startswith("due to reinforcement learning: ")
+    assert str(tmp_path) in display.notes[-1]
+    for name in ("config.yaml", "metrics.jsonl", "episodes.jsonl", "summary.json", "run.png"):
+        assert (tmp_path / name).stat().st_size > 0, name
