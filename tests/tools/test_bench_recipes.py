@@ -1,5 +1,6 @@
 """From finished runs to figures."""
 
+import json
 import os
 
 import psutil
@@ -146,3 +147,18 @@ class FakeProcess:
         if self.rss is None:
             raise psutil.NoSuchProcess(0)
         return self
+
+
+def test_what_is_stored_of_other_recipes_is_kept(tmp_path, bench):
+    target = tmp_path / "recipes.json"
+    assert bench.kept_results(target, without=["tictactoe-tiny"]) == ({}, [])
+    figure = {"value": 1.0, "unit": "s", "goal": "<= 2", "holds": True}
+    target.write_text(
+        json.dumps({
+            "figures": {"tiny_wall": figure, "smollm2_wall": figure},
+            "rows": [{"recipe": "tictactoe-tiny"}, {"recipe": "tictactoe-smollm2"}],
+        })
+    )
+    figures, rows = bench.kept_results(target, without=["tictactoe-tiny"])
+    assert {name: kept.to_dict() for name, kept in figures.items()} == {"smollm2_wall": figure}
+    assert rows == [{"recipe": "tictactoe-smollm2"}]

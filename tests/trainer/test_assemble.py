@@ -35,5 +35,5 @@ def test_the_engines_capacity_is_what_the_memory_model_gives(tmp_path, small_con
     kv_bytes = 2 * 2 * 32 * 4
     weights_bytes = 4 * run.model.num_parameters()
     assert run.engine.capacity_tokens == (2_000_000 - weights_bytes) // kv_bytes
-    with pytest.raises(ValueError, match="^selector: no tp .* holds one context of 256 tokens"):
+    with pytest.raises(ValueError, match=r"^selector: no tp .* holds one context of 256 tokens"):
         open_run(small_config({"selector": {"memory_bytes": 150_000}}), tmp_path / "small")

@@ -96,7 +96,6 @@ def test_a_run_folder_is_not_run_over(tmp_path):
     (tmp_path / "config.yaml").write_text(str(to_tree(RECIPES["tictactoe-tiny"])))
 
     assert "already holds a run" in refusal("train", "--run-dir", str(tmp_path))
-    assert "holds no complete checkpoint" in refusal("train", "--resume", str(tmp_path))
 
 
 def test_the_command_ends_with_status_2_and_one_line(tmp_path):
