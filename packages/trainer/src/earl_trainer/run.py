@@ -30,6 +30,7 @@ from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.plot import plot_run
 from earl_trainer.tracking.step import StepOutcome
 from earl_trainer.tracking.tracker import Tracker
+from earl_trainer.types import Episode
 
 SUMMARY_FILE = "summary.json"
 _LEARNER_FILE = "learner.pt"
@@ -125,21 +126,30 @@ class Run:
             evaluations[name] = step, results[step]
             self.tracker.log_evaluation(name, step, results[step])
             return
-        display = self.tracker.display
-        rollout = self.collector.collect(
-            self.evaluation_policy,
-            paired_starts(
-                derive_seed(self.config.seed, "evaluation"),
-                num_games=self.config.evaluation.num_games,
-                num_seats=self.game.num_seats,
-            ),
-            on_turn=lambda num_live: display.stage("match", f"{num_live} games running"),
-        )
-        outcomes = [episode.outcome for episode in rollout.episodes]
-        with interrupts_deferred(lambda: display.note("Ctrl-C: recording this match first")):
-            evaluations[name] = step, MatchResult.from_episodes(rollout.episodes)
-            self.tracker.log_episodes(f"evaluation-{name}", step, rollout.episodes, outcomes)
+        episodes = self._play_match()
+        outcomes = [episode.outcome for episode in episodes]
+        note = self.tracker.display.note
+        with interrupts_deferred(lambda: note("Ctrl-C: recording this match first")):
+            evaluations[name] = step, MatchResult.from_episodes(episodes)
+            self.tracker.log_episodes(f"evaluation-{name}", step, episodes, outcomes)
             self.tracker.log_evaluation(name, *evaluations[name])
+
+    def _play_match(self) -> list[Episode]:
+        """Play a match, as many games at once as in a step, so that it takes no more memory."""
+        starts = paired_starts(
+            derive_seed(self.config.seed, "evaluation"),
+            num_games=self.config.evaluation.num_games,
+            num_seats=self.game.num_seats,
+        )
+        show, episodes = self.tracker.display.stage, list[Episode]()
+        while rest := starts[len(episodes) :]:
+            rollout = self.collector.collect(
+                self.evaluation_policy,
+                rest[: self.config.rollout.num_episodes],
+                on_turn=lambda live: show("match", f"{len(episodes)} played, {live} running"),
+            )
+            episodes.extend(rollout.episodes)
+        return episodes
 
     def enter(self, phase: Phase) -> Stages:
         """Make the stages of a phase, as they were if the run resumes inside it."""
