@@ -147,6 +147,7 @@ def test_nothing_to_compare_is_no_figure(make_rows):
 
 def test_the_clock_adds_up_stages_and_rates():
     clock = StageClock()
+    time.sleep(0.01)  # between the stages, yet a part of the step
     for _ in range(2):
         with clock.stage("rollout"):
             time.sleep(0.01)
@@ -155,6 +156,6 @@ def test_the_clock_adds_up_stages_and_rates():
     metrics = clock.metrics({"rollout": 50, "update": 0})
 
     assert metrics["time/rollout_s"] >= 0.02
-    assert metrics["time/step_s"] == metrics["time/rollout_s"] + metrics["time/update_s"]
+    assert metrics["time/step_s"] >= metrics["time/rollout_s"] + metrics["time/update_s"] + 0.01
     assert metrics["rate/rollout_tokens_per_s"] == 50 / metrics["time/rollout_s"]
     assert "rate/update_tokens_per_s" not in metrics, "a stage without tokens has no rate"

@@ -45,7 +45,7 @@ def test_a_new_run_starts_an_empty_file(tmp_path):
     assert path.read_text() == ""
 
 
-def test_a_step_is_a_row_with_its_reason_and_figures(tmp_path, make_record, match):
+def test_steps_and_matches_are_rows_in_their_order(tmp_path, make_record, match):
     path = tmp_path / "metrics.jsonl"
     sink = MetricsFile(JsonLines(path, 0))
     record = make_record()
@@ -53,8 +53,13 @@ def test_a_step_is_a_row_with_its_reason_and_figures(tmp_path, make_record, matc
     sink.log_evaluation("after", 7, match)
     sink.close()
 
-    (row,) = rows_of(path)
-    assert row == {
+    step, after = rows_of(path)
+    assert after == {
+        "step": 7,
+        "evaluation": "after",
+        **{f"evaluation/{key}": value for key, value in match.to_dict().items()},
+    }
+    assert step == {
         "step": 6,
         "phase": "rl",
         "selector/reason": "only tp 1 is feasible",

@@ -64,7 +64,7 @@ def test_the_record_gathers_every_stage(outcome):
         "dispatch/bytes_moved": 0.0,
         "policy/kl": 0.5,
         "policy/lr": 0.25,
-        "time/step_s": 7.0,
+        "time/prepare_s": 1.0,
         "rate/rollout_tokens_per_s": 2.5,
         "rate/update_tokens_per_s": 2.5,
     }

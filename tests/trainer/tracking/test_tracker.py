@@ -56,7 +56,7 @@ def test_every_sink_hears_of_steps_and_matches(tracker, heard, make_record, matc
         told = [what[1:] for what in heard if what[0] == name]
         assert told == [("step", 6), ("after", 7, 400), ("close",)]
     assert heard[-1] == ("display", "close"), "the display is closed last"
-    assert [row["step"] for row in rows_of(tmp_path / "metrics.jsonl")] == [6]
+    assert [row["step"] for row in rows_of(tmp_path / "metrics.jsonl")] == [6, 7]
 
 
 def test_an_episode_is_a_row_with_what_was_said_and_how_it_ended(
