@@ -4,6 +4,7 @@ The trainer is imported where it is used, so that tests of the other packages st
 """
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,12 @@ class SilentDisplay:
 
     def close(self) -> None:
         pass
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_arrives():
+    """Take SIGINT as in a terminal: a shell starts its background jobs with the signal ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
