@@ -111,7 +111,7 @@ class LearnerConfig:
 class WarmupConfig:
     """The supervised phase before: scripted play, imitated by the same learner."""
 
-    num_steps: NonNegativeInt = 150
+    num_steps: NonNegativeInt = 200
     """Steps of the phase; 0 leaves it out."""
     num_episodes: PositiveInt = 128
     """Scripted episodes of one step."""
