@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,7 @@ def assemble_run(
     """
     check_config(config)
     checkpoints = CheckpointStore(folder / "checkpoints", keep=config.tracking.keep_checkpoints)
-    if resume:
-        check_resumable(read_run_config(folder), config)
-    elif (folder / CONFIG_FILE).exists():
-        raise ValueError(f"{str(folder)!r} already holds a run; go on with --resume {folder}")
+    _check_folder(config, folder, resume=resume)
     # A run that was interrupted before its first checkpoint begins anew.
     checkpoint = checkpoints.latest() if resume else None
     game = make_game(config.env)
@@ -78,11 +76,9 @@ def assemble_run(
         },
     )
     write_run_config(config, folder)
-    phase_steps = {phase.name: phase.num_steps for phase in phases}
-    wandb_sink, wandb_note = _open_wandb(config, folder)
-    display = display or make_display(phase_steps, first_step=state.step)
-    display.note(f"recipe {config.recipe}, run folder {folder}")
-    display.note(wandb_note)
+    display = display or make_display(
+        {phase.name: phase.num_steps for phase in phases}, first_step=state.step
+    )
     return Run(
         config=config,
         folder=folder,
@@ -95,14 +91,31 @@ def assemble_run(
         selector=selector,
         phases=phases,
         evaluation_policy=LanguagePolicy(engine, temperature=config.evaluation.temperature),
-        tracker=Tracker(
-            display,
-            [] if wandb_sink is None else [wandb_sink],
-            metrics=JsonLines(folder / "metrics.jsonl", positions.get("metrics", 0)),
-            episodes=JsonLines(folder / "episodes.jsonl", positions.get("episodes", 0)),
-        ),
+        tracker=_make_tracker(config, folder, display, positions),
         checkpoints=checkpoints,
         resumed_from=checkpoint,
+    )
+
+
+def _check_folder(config: RunConfig, folder: Path, *, resume: bool) -> None:
+    if resume:
+        check_resumable(read_run_config(folder), config)
+    elif (folder / CONFIG_FILE).exists():
+        raise ValueError(f"{str(folder)!r} already holds a run; go on with --resume {folder}")
+
+
+def _make_tracker(
+    config: RunConfig, folder: Path, display: Display, positions: Mapping[str, int]
+) -> Tracker:
+    """Open the run's sinks where they were left, and say where W&B goes."""
+    wandb_sink, wandb_note = _open_wandb(config, folder)
+    display.note(f"recipe {config.recipe}, run folder {folder}")
+    display.note(wandb_note)
+    return Tracker(
+        display,
+        [] if wandb_sink is None else [wandb_sink],
+        metrics=JsonLines(folder / "metrics.jsonl", positions.get("metrics", 0)),
+        episodes=JsonLines(folder / "episodes.jsonl", positions.get("episodes", 0)),
     )
 
 

@@ -34,42 +34,16 @@ def plot_run(
     figure = Figure(figsize=(13, 8), layout="constrained")
     figure.suptitle(title)
     panels = figure.subplots(2, 3, sharex=True)
-    outcome, illegal, reward = panels[0]
-    context, update, speed = panels[1]
-    _lines(
-        outcome, rows, {"won": "game/win_rate", "drawn": "game/draw_rate", "lost": "game/loss_rate"}
-    )
-    for name, (step, result) in evaluations.items():
-        _match(outcome, name, step, result)
-    outcome.set(title="outcomes (dots: matches with 95 % interval)", ylim=(0, 1))
+    (outcome, illegal, reward), (context, update, speed) = panels
+    _draw_outcomes(outcome, rows, evaluations)
     _lines(
         illegal, rows, {"illegal replies": "game/illegal_rate", "cut": "context/truncated_share"}
     )
     illegal.set(title="replies that were no legal move", ylim=(0, None))
     _lines(reward, rows, {"mean reward": "reward/mean"})
     reward.set(title="reward")
-    _lines(context, rows, {"mean": "context/mean_tokens", "max": "context/max_tokens"})
-    context.set(title="context and TP", ylabel="tokens", ylim=(0, None))
-    degrees = context.twinx()
-    degrees.step(
-        [row["step"] for row in rows],
-        [row["selector/tp"] for row in rows],
-        where="post",
-        color="0.5",
-        linestyle=":",
-    )
-    degrees.set(ylabel="TP degree (dotted)", ylim=(0, None))
-    _lines(
-        update,
-        rows,
-        {
-            "KL": "policy/kl",
-            "clip fraction": "policy/clip_fraction",
-            "gradient norm": "policy/grad_norm",
-        },
-    )
-    update.set(title="update")
-    update.set_yscale("symlog", linthresh=1e-3)
+    _draw_context(context, rows)
+    _draw_update(update, rows)
     _lines(
         speed,
         rows,
@@ -81,6 +55,36 @@ def plot_run(
         _mark_phases(panel, rows)
         panel.legend(fontsize="small")
     figure.savefig(target, dpi=110)
+
+
+def _draw_outcomes(
+    axes: Axes, rows: Sequence[Row], evaluations: Mapping[str, tuple[int, MatchResult]]
+) -> None:
+    shares = {"won": "game/win_rate", "drawn": "game/draw_rate", "lost": "game/loss_rate"}
+    _lines(axes, rows, shares)
+    for name, (step, result) in evaluations.items():
+        _match(axes, name, step, result)
+    axes.set(title="outcomes (dots: matches with 95 % interval)", ylim=(0, 1))
+
+
+def _draw_context(axes: Axes, rows: Sequence[Row]) -> None:
+    _lines(axes, rows, {"mean": "context/mean_tokens", "max": "context/max_tokens"})
+    axes.set(title="context and TP", ylabel="tokens", ylim=(0, None))
+    degrees = axes.twinx()
+    steps, chosen = [row["step"] for row in rows], [row["selector/tp"] for row in rows]
+    degrees.step(steps, chosen, where="post", color="0.5", linestyle=":")
+    degrees.set(ylabel="TP degree (dotted)", ylim=(0, None))
+
+
+def _draw_update(axes: Axes, rows: Sequence[Row]) -> None:
+    series = {
+        "KL": "policy/kl",
+        "clip fraction": "policy/clip_fraction",
+        "gradient norm": "policy/grad_norm",
+    }
+    _lines(axes, rows, series)
+    axes.set(title="update")
+    axes.set_yscale("symlog", linthresh=1e-3)
 
 
 def _lines(axes: Axes, rows: Sequence[Row], series: Mapping[str, str]) -> None:
