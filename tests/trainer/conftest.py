@@ -3,10 +3,10 @@
 import pytest
 import torch
 from earl_dispatch import Columns
-from earl_envs import make_game
+from earl_envs import EndReason, make_game
 from earl_trainer.models.tiny import build_model, build_tokenizer
 from earl_trainer.rollout.chat import ChatFormat
-from earl_trainer.types import EndReason, Episode, EpisodeStart, Turn
+from earl_trainer.types import Episode, EpisodeStart, Turn
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 TIC_TAC_TOE = "earl/TicTacToe-v0"

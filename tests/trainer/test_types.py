@@ -1,7 +1,8 @@
 """What an episode says about itself."""
 
 import pytest
-from earl_trainer.types import EndReason, Episode, EpisodeStart, Turn
+from earl_envs import EndReason
+from earl_trainer.types import Episode, EpisodeStart, Turn
 
 START = EpisodeStart(episode=0, group=0, seat=0, game_seed=0, reply_seed=0)
 

@@ -1,7 +1,8 @@
 import pytest
+from earl_envs import EndReason
 from earl_trainer.evaluation.intervals import difference_interval, wilson_interval
 from earl_trainer.evaluation.match import MatchResult
-from earl_trainer.types import EndReason, RunFailedError
+from earl_trainer.types import RunFailedError
 
 
 def test_games_are_counted_by_how_they_ended(make_turn, make_episode):

@@ -1,7 +1,7 @@
 import copy
 
 import pytest
-from earl_envs import RandomOpponent
+from earl_envs import EndReason, RandomOpponent
 from earl_trainer.algorithms.advantages import group_normalised
 from earl_trainer.config import RewardConfig
 from earl_trainer.experience.samples import (
@@ -14,7 +14,7 @@ from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.rollout.starts import paired_starts
-from earl_trainer.types import EndReason, RunFailedError
+from earl_trainer.types import RunFailedError
 
 GAME_ID = "earl/TicTacToe-v0"
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from earl_envs import Game, RandomOpponent, TextProtocol
+from earl_envs import EndReason, Game, RandomOpponent, TextProtocol
 from earl_trainer.models.tiny import build_tokenizer
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
@@ -11,7 +11,7 @@ from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
 from earl_trainer.rollout.scripted_engine import ScriptedEngine
 from earl_trainer.rollout.starts import grouped_starts, paired_starts
 from earl_trainer.rollout.transformers_engine import TransformersEngine
-from earl_trainer.types import EndReason, EpisodeStart
+from earl_trainer.types import EpisodeStart
 
 ID = "earl/TicTacToe-v0"
 FIRST_PROMPT_TOKENS = 11  # <|user|>, nine cells, <|assistant|>

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from earl_dispatch import Layout, plan_transfer
+from earl_envs import EndReason
 from earl_selector import ContextReport, Decision
 from earl_trainer.tracking.metrics import (
     StageClock,
@@ -15,7 +16,6 @@ from earl_trainer.tracking.metrics import (
     episode_metrics,
     selector_metrics,
 )
-from earl_trainer.types import EndReason
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from earl_envs import EndReason
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.tracking.plot import plot_run
-from earl_trainer.types import EndReason
 from matplotlib.image import imread
 
 

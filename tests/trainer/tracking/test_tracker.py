@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from earl_envs import EndReason
 from earl_trainer.tracking.sinks import JsonLines
 from earl_trainer.tracking.tracker import Tracker
-from earl_trainer.types import EndReason
 
 
 class Listener:

@@ -2,34 +2,46 @@
 
 from earl_envs.batch import GameBatch, make_batch
 from earl_envs.boundary import Failure, attempt
+from earl_envs.end_reason import CUTS, FAILURES, FORFEITS, EndReason
 from earl_envs.game import Game
-from earl_envs.opponents import (
+from earl_envs.opponents.base import (
     OPPONENTS,
     Opponent,
     RandomOpponent,
     episode_rng,
     make_opponent,
 )
-from earl_envs.protocol import ParsedReply, ParseFailure, TextProtocol
+from earl_envs.position import Position, examine
+from earl_envs.record import GameRecord, replay, start_position
 from earl_envs.registry import game_ids, make_game, register_game
 from earl_envs.suggest import suggest
+from earl_envs.text.protocol import ParsedReply, ParseFailure, TextProtocol
 
 __all__ = [
+    "CUTS",
+    "FAILURES",
+    "FORFEITS",
     "OPPONENTS",
+    "EndReason",
     "Failure",
     "Game",
     "GameBatch",
+    "GameRecord",
     "Opponent",
     "ParseFailure",
     "ParsedReply",
+    "Position",
     "RandomOpponent",
     "TextProtocol",
     "attempt",
     "episode_rng",
+    "examine",
     "game_ids",
     "make_batch",
     "make_game",
     "make_opponent",
     "register_game",
+    "replay",
+    "start_position",
     "suggest",
 ]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from earl_envs.boundary import Failure, attempt
 from earl_envs.game import Game
 from earl_envs.position import Position, examine
+from earl_envs.record import start_position
 from earl_envs.registry import make_game
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -63,7 +64,7 @@ class GameBatch:
         self._positions: list[Position | None] = [None] * num_games
         self._failed: dict[int, str] = {}
         for index, seed in enumerate(seeds):
-            self._enter(index, attempt(_start, game, seed))
+            self._enter(index, attempt(start_position, game, seed))
 
     @property
     def batch_size(self) -> int:
@@ -188,10 +189,6 @@ def make_batch(game_id: str, *, batch_size: int, seed: int) -> GameBatch:
         raise ValueError(f"seed must not be negative, got {seed}")
     seeds = np.random.SeedSequence(seed).generate_state(batch_size, np.uint64).tolist()
     return GameBatch(make_game(game_id), seeds=seeds)
-
-
-def _start(game: Game, seed: int) -> Position:
-    return examine(game, game.initial(np.random.default_rng(seed)))
 
 
 def _advance(game: Game, position: Position, action: int, num_moves: int) -> Position:

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -45,6 +46,10 @@ class Game(ABC, Generic[State]):
     """Size of the action set; actions are 0 to num_actions - 1."""
     max_moves: int
     """No game lasts longer than this many moves, all seats together."""
+    min_return: float = -1.0
+    """The lowest score that a seat can get; what a forfeit costs."""
+    solved_value: Sequence[float] | None = None
+    """Score of every seat under perfect play from the start, where somebody has solved the game."""
 
     @abstractmethod
     def initial(self, rng: np.random.Generator) -> State:
@@ -77,3 +82,28 @@ class Game(ABC, Generic[State]):
     def rules(self) -> str:
         """Return one short paragraph for the system prompt: aim, notation, form of a reply."""
         return ""
+
+    def forfeit(self, seat: int) -> tuple[float, ...]:
+        """Return the scores when `seat` forfeits, one per seat.
+
+        By default it gets `min_return` and the other seats share what it lost, so that a zero-sum
+        game stays one. A cooperative game gives every seat `min_return`.
+        """
+        share = -self.min_return / max(1, self.num_seats - 1)
+        return tuple(self.min_return if s == seat else share for s in range(self.num_seats))
+
+    def planes(self, state: State, seat: int) -> NDArray[np.uint8] | None:
+        """Return what `seat` sees as a board array, always of one shape.
+
+        By convention [planes, rows, columns], the seat's own stones first. None, the default, means
+        that there is no such array: frameworks then show the list of moves made so far.
+        """
+        return None
+
+    def resample(self, state: State, seat: int, rng: np.random.Generator) -> State:
+        """Return a state that `seat` cannot tell from this one, hidden parts drawn anew.
+
+        Hidden are the cards of others and chance still to come. Search opponents look at such
+        states only. The default is right for games without hidden information.
+        """
+        return state

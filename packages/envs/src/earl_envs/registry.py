@@ -1,11 +1,12 @@
 """Game ids: the built-in table, installed packages and run-time registrations."""
 
+import inspect
 import pkgutil
 import re
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import entry_points
-from typing import cast, final
+from typing import Any, cast, final
 
 from earl_envs.game import Game
 from earl_envs.suggest import suggest
@@ -50,7 +51,7 @@ class GameRegistry:
         """Return every id, sorted."""
         return sorted({*GAMES, *self._registered, *self._installed})
 
-    def make(self, game_id: str) -> Game:
+    def make(self, game_id: str, **params: Any) -> Game:  # noqa: ANN401 - each game has its own
         """Load a game; see `make_game`."""
         entries = self._entries(game_id)
         if not entries:
@@ -58,7 +59,12 @@ class GameRegistry:
         if len(entries) > 1:
             names = ", ".join(map(_name, entries))
             raise ValueError(f"game id {game_id!r} is claimed more than once: {names}")
-        return _load(game_id, entries[0])()
+        game_class = _load(game_id, entries[0])
+        try:
+            inspect.signature(game_class).bind(**params)
+        except TypeError as error:
+            raise ValueError(f"game {game_id!r} cannot be made with {params}: {error}") from None
+        return game_class(**params)
 
     @cached_property
     def _installed(self) -> dict[str, list[str]]:
@@ -106,14 +112,18 @@ def register_game(game_id: str, entry: str | type[Game]) -> None:
     _REGISTRY.register(game_id, entry)
 
 
-def make_game(game_id: str) -> Game:
+def make_game(game_id: str, **params: Any) -> Game:  # noqa: ANN401 - each game has its own
     """Return the game with this id.
+
+    Args:
+        game_id: Built in, registered or installed.
+        **params: Keyword arguments of the game's class, such as the size of a board.
 
     Raises:
         ValueError: If the id is unknown (the message names the nearest ones), claimed by two
-            installed packages, or leads to something that is no `Game`.
+            installed packages, leads to something that is no `Game`, or takes no such parameters.
     """
-    return _REGISTRY.make(game_id)
+    return _REGISTRY.make(game_id, **params)
 
 
 def game_ids() -> list[str]:

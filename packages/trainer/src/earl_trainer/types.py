@@ -2,32 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+
+from earl_envs import FAILURES, FORFEITS, EndReason
 
 
 class RunFailedError(RuntimeError):
     """A run cannot go on, for a reason that its user can act on; the message is one line."""
-
-
-class EndReason(StrEnum):
-    """Why an episode ended; distinct from its reward and from who won."""
-
-    FINISHED = "finished"
-    """The rules ended the game."""
-    ILLEGAL_MOVE = "illegal_move"
-    """The reply named a move that the rules do not allow: a forfeit."""
-    UNPARSABLE = "unparsable"
-    """The reply named no move at all: a forfeit."""
-    CONTEXT_LIMIT = "context_limit"
-    """The next turn did not fit into the context limit: cut, not lost."""
-    ENV_ERROR = "env_error"
-    """The game's own code raised."""
-    OPPONENT_ERROR = "opponent_error"
-    """The opponent raised or answered with an illegal move."""
-
-
-FORFEITS = frozenset({EndReason.ILLEGAL_MOVE, EndReason.UNPARSABLE})
-FAILURES = frozenset({EndReason.ENV_ERROR, EndReason.OPPONENT_ERROR})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

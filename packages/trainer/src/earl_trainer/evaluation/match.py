@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import final
 
+from earl_envs import EndReason
+
 from earl_trainer.evaluation.intervals import difference_interval, wilson_interval
-from earl_trainer.types import EndReason, Episode, RunFailedError
+from earl_trainer.types import Episode, RunFailedError
 
 
 @final

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 from earl_envs import (
+    EndReason,
     Failure,
     Game,
     GameBatch,
@@ -20,7 +21,7 @@ from earl_envs import (
 from earl_trainer.rollout.chat import ChatFormat, Dialogue
 from earl_trainer.rollout.engine import Completion, FinishReason
 from earl_trainer.rollout.policies import Query, ReplyPolicy
-from earl_trainer.types import EndReason, Episode, EpisodeStart, Turn
+from earl_trainer.types import Episode, EpisodeStart, Turn
 
 _FORFEIT_REASON = {
     ParseFailure.UNPARSABLE: EndReason.UNPARSABLE,

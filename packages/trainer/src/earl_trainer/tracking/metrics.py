@@ -8,10 +8,11 @@ from typing import final
 
 import numpy as np
 from earl_dispatch import Columns, TransferPlan
+from earl_envs import EndReason
 from earl_selector import ContextReport, Decision
 
 from earl_trainer.algorithms.kl import k3
-from earl_trainer.types import EndReason, Episode
+from earl_trainer.types import Episode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Games whose rules another library holds."""

@@ -1,0 +1,1 @@
+"""Who plays better, and how sure that is."""

@@ -1,0 +1,1 @@
+"""Games as the environments of other frameworks."""

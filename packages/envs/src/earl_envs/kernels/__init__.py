@@ -1,0 +1,1 @@
+"""Compiled stepping of single games; numba is imported nowhere else."""

@@ -1,0 +1,1 @@
+"""Players to train and to evaluate against."""

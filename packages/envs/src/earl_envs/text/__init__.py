@@ -1,0 +1,1 @@
+"""Playing in words: prompts, replies, and what becomes of wrong ones."""
