@@ -15,10 +15,10 @@ UV = os.environ.get("UV") or shutil.which("uv")
 # What `import earl_X` may load of the libraries that take seconds or that a user may not want.
 HEAVY = ("torch", "transformers", "vllm", "ray", "wandb", "matplotlib", "gymnasium", "pettingzoo")
 ALLOWED = {
-    "earl_envs": set[str](),
+    "earl_envs": {"gymnasium", "pettingzoo"},
     "earl_selector": set[str](),
     "earl_dispatch": {"torch"},
-    "earl_trainer": set[str](),
+    "earl_trainer": {"gymnasium", "pettingzoo"},
 }
 # What has to run besides: modules that import nearly all else, so that no dependency is undeclared.
 USES = {

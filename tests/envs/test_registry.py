@@ -6,7 +6,7 @@ import textwrap
 import pytest
 from earl_envs import game_ids, make_game, register_game
 from earl_envs.games.tic_tac_toe import TicTacToe
-from earl_envs.registry import GAMES, GameRegistry
+from earl_envs.registry import FAMILIES, GAMES, GameRegistry
 
 TIC_TAC_TOE = "earl_envs.games.tic_tac_toe:TicTacToe"
 
@@ -37,8 +37,8 @@ def install(tmp_path, monkeypatch):
 def test_every_built_in_game_is_made():
     assert game_ids() == sorted(game_ids())
     assert set(GAMES) <= set(game_ids())  # others may be registered in the same process
-    for game_id in GAMES:
-        assert type(make_game(game_id)).__name__ in game_id
+    for game_id, entry in GAMES.items():
+        assert entry.endswith(f":{type(make_game(game_id)).__name__}")
 
 
 def test_unknown_id_is_refused_in_one_line_with_the_nearest():
@@ -116,3 +116,42 @@ def test_entry_that_leads_nowhere_is_refused(install, entry, message):
     install("earl_fake_broken", game_id="fake/Broken-v0", entry=entry)
     with pytest.raises(ValueError, match=message):
         GameRegistry().make("fake/Broken-v0")
+
+
+def test_ids_of_a_family_are_listed_only_when_asked():
+    pytest.importorskip("pyspiel")
+    assert "openspiel/kuhn_poker-v0" in game_ids("openspiel")
+    assert not any(game_id.startswith("openspiel/") for game_id in game_ids())
+    with pytest.raises(ValueError, match="did you mean 'openspiel'"):
+        game_ids("openspeil")
+
+
+def test_games_of_a_family_are_made_with_their_parameters():
+    pytest.importorskip("pyspiel")
+    assert make_game("openspiel/kuhn_poker-v0", players=3).num_seats == 3
+    with pytest.raises(ValueError, match="did you mean 'kuhn_poker'"):
+        make_game("openspiel/kuhn_pocker-v0")
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_a_family_without_its_library_names_the_extra(family, monkeypatch):
+    for module in [name for name in sys.modules if name.startswith("earl_envs.adapters.")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, {"openspiel": "pyspiel"}.get(family, family), None)
+    for ask in (lambda: game_ids(family), lambda: make_game(f"{family}/any-v0")):
+        with pytest.raises(ValueError, match=rf"pip install earl-envs\[{family}\]"):
+            ask()
+
+
+def test_an_id_of_a_family_is_taken(install):
+    install("earl_fake_spiel", game_id="openspiel/kuhn_poker-v0")
+    with pytest.raises(ValueError, match=r"is already taken by 'earl_envs\.adapters\.openspiel'"):
+        GameRegistry().register("openspiel/mine-v0", TicTacToe)
+    with pytest.raises(ValueError, match="claimed more than once"):
+        GameRegistry().make("openspiel/kuhn_poker-v0")
+
+
+def test_a_registered_game_is_known_to_the_frameworks():
+    gymnasium = pytest.importorskip("gymnasium")
+    register_game("registry-test/Framed-v0", TicTacToe)
+    assert "registry-test/Framed-v0" in gymnasium.registry

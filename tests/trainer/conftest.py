@@ -6,7 +6,7 @@ from earl_dispatch import Columns
 from earl_envs import EndReason, make_game
 from earl_trainer.models.tiny import build_model, build_tokenizer
 from earl_trainer.rollout.chat import ChatFormat
-from earl_trainer.types import Episode, EpisodeStart, Turn
+from earl_trainer.types import Episode, EpisodeStart, PlayedGame, Turn
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 TIC_TAC_TOE = "earl/TicTacToe-v0"
@@ -153,16 +153,45 @@ def make_turn():
 
 @pytest.fixture(scope="session")
 def make_episode(make_turn):
-    """A finished game of one turn, unless told otherwise."""
+    """One finished game of one turn, unless told otherwise.
 
-    def make(*, outcome=1.0, end_reason=EndReason.FINISHED, group=0, turns=None, detail=""):
+    `games` gives (outcome, end reason) of each game instead, `num_games` how many were to be.
+    """
+
+    def make(
+        *,
+        outcome=1.0,
+        end_reason=EndReason.FINISHED,
+        group=0,
+        seat=0,
+        turns=None,
+        detail="",
+        games=None,
+        num_games=None,
+    ):
+        games = [(outcome, end_reason)] if games is None else games
         return Episode(
-            start=EpisodeStart(episode=0, group=group, seat=0, game_seed=0, reply_seed=0),
+            start=EpisodeStart(
+                episode=0,
+                table=0,
+                group=group,
+                seat=seat,
+                game_seed=0,
+                reply_seed=0,
+                num_games=len(games) if num_games is None else num_games,
+            ),
             turns=[make_turn([1, 2], [3, 4])] if turns is None else turns,
-            moves=(),
-            end_reason=end_reason,
-            outcome=outcome,
-            detail=detail,
+            games=[
+                PlayedGame(
+                    game_seed=0,
+                    first_turn=0,
+                    moves=(),
+                    end_reason=reason,
+                    outcome=score,
+                    detail=detail,
+                )
+                for score, reason in games
+            ],
         )
 
     return make

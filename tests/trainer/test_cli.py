@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from earl_envs import game_ids
+from earl_envs import game_ids, make_game
+from earl_trainer import cli
 from earl_trainer.cli import read_command
 from earl_trainer.overrides import describe_fields, to_tree
 from earl_trainer.recipes import RECIPES
@@ -34,11 +35,46 @@ def test_the_help_of_train_lists_every_recipe_and_field_with_default_and_meaning
         assert f"  --{name.replace('_', '-')} ({default})\n      {text}\n" in printed
 
 
-def test_games_lists_the_games(capsys):
+def test_games_lists_every_game_in_columns(capsys):
     assert read_command(["games"])() == 0
+    header, *rows = capsys.readouterr().out.split("\n\n")[0].splitlines()
 
-    assert capsys.readouterr().out.split() == list(game_ids())
-    assert refusal("games", "x") == "games takes no arguments, got 'x'"
+    assert header.split("  ")[0] == "game"
+    assert [row.split()[0] for row in rows] == game_ids()
+    for row in rows:
+        game = make_game(row.split()[0])
+        facts = [row[: header.index(name) + len(name)].split()[-1]
+                 for name in ("seats", "actions", "max moves")]  # fmt: skip
+        assert facts == [str(game.num_seats), str(game.num_actions), str(game.max_moves)]
+    (tic_tac_toe,) = (row for row in rows if row.startswith("earl/TicTacToe-v0"))
+    assert tic_tac_toe.endswith(" 0 0")
+    (breakthrough,) = (row for row in rows if row.startswith("earl/Breakthrough-v0"))
+    assert breakthrough.endswith(" -")
+
+
+def test_a_game_that_cannot_be_made_does_not_hide_the_others(capsys, monkeypatch):
+    monkeypatch.setattr(cli, "game_ids", lambda: ["earl/TicTacToe-v0", "gone/Game-v0"])
+
+    assert read_command(["games"])() == 0
+    printed = capsys.readouterr().out
+    assert "earl/TicTacToe-v0      2" in printed
+    assert "gone/Game-v0       ValueError: unknown game 'gone/Game-v0'" in printed
+
+
+def test_one_game_is_shown_with_its_rules_and_a_board(capsys):
+    assert read_command(["games", "earl/TicTacToe-v0"])() == 0
+
+    head, rules, board = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    assert head == "earl/TicTacToe-v0: 2 seats, 9 actions, at most 9 moves, solved value 0 0"
+    assert rules == make_game("earl/TicTacToe-v0").rules()
+    assert board == "1 2 3\n4 5 6\n7 8 9"
+
+
+def test_games_takes_one_known_id():
+    assert refusal("games", "a", "b") == "games takes one id at most, got 'b' as well"
+    assert refusal("games", "earl/TicTacTo-v0").startswith(
+        "unknown game 'earl/TicTacTo-v0'; did you mean 'earl/TicTacToe-v0'?"
+    )
 
 
 @pytest.mark.parametrize(

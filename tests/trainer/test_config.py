@@ -3,7 +3,7 @@
 from dataclasses import FrozenInstanceError
 
 import pytest
-from earl_trainer.config import ModelConfig, RunConfig
+from earl_trainer.config import EvaluationConfig, ModelConfig, RunConfig
 from earl_trainer.overrides import describe_fields, resolve, to_tree
 
 BOUNDS = [
@@ -14,6 +14,7 @@ BOUNDS = [
     ("rollout.temperature", "inf", "finite number"),
     ("rollout.max_reply_tokens", 0, "greater than or equal to 1"),
     ("rollout.max_context_tokens", 2.5, "valid integer"),
+    ("rollout.games_per_episode", 0, "greater than or equal to 1"),
     ("reward.illegal_penalty", -0.1, "greater than or equal to 0"),
     ("reward.truncation", "bootstrap", "'keep', 'zero' or 'mask'"),
     ("algorithm.clip_low", 1.5, "less than or equal to 1"),
@@ -95,3 +96,23 @@ def test_configs_are_frozen_and_know_their_fields():
         RunConfig().seed = 1
     with pytest.raises(ValueError, match="hiden_size"):
         ModelConfig(hiden_size=3)
+
+
+@pytest.mark.parametrize(
+    ("opponent", "evaluation", "match_opponent"),
+    [
+        ("negamax:2", "auto", "negamax:2"),
+        ("negamax:2", "random", "random"),
+        ("self", "auto", "random"),
+        ("pool:rating", "auto", "random"),
+        ("pool:random,first", "auto", "pool:random,first"),
+        ("self", "minimax", "minimax"),
+    ],
+)
+def test_matches_are_against_the_opponent_unless_that_is_the_learner(
+    opponent, evaluation, match_opponent
+):
+    config = RunConfig(opponent=opponent, evaluation=EvaluationConfig(opponent=evaluation))
+
+    assert config.match_opponent == match_opponent
+    assert config.self_play is (opponent == "self")

@@ -103,3 +103,14 @@ def test_a_frozen_copy_stays_as_it_was(make_llama):
     assert torch.equal(frozen.get_input_embeddings().weight, before)
     assert not any(parameter.requires_grad for parameter in frozen.parameters())
     assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_both_phases_play_every_seat_in_self_play_and_as_many_games_as_asked_for():
+    phases, _, _ = planned(opponent="self", rollout={"games_per_episode": 3})
+
+    for phase in phases:
+        starts = phase.starts(0, 0, num_seats=2)
+        assert len(starts) == phase.num_episodes
+        assert {start.num_games for start in starts} == {3}
+        assert [start.seat for start in starts] == [0, 1] * (phase.num_episodes // 2)
+        assert len({start.table for start in starts}) == phase.num_episodes // 2

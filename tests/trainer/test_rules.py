@@ -14,6 +14,17 @@ REFUSALS = [
         "unknown game 'earl/TicTacTo-v0'; did you mean 'earl/TicTacToe-v0'?",
     ),
     ("--opponent rnadom", "unknown opponent 'rnadom'; did you mean 'random'?"),
+    ("--opponent negamax:0", "DEPTH must be a whole number >= 1, got '0'"),
+    ("--evaluation.opponent slef", "unknown opponent 'slef'"),
+    (
+        "--opponent self --rollout.num-episodes 48",
+        "rollout.num_episodes must be a multiple of rollout.group_size times the 2 seats of "
+        "self-play, got 48 and 16",
+    ),
+    (
+        "--opponent self --warmup.num-episodes 33",
+        "warmup.num_episodes must be a multiple of the 2 seats of self-play, got 33",
+    ),
     ("--warmup.player nobody", "unknown opponent 'nobody'"),
     ("--algorithm gropo", "unknown algorithm 'gropo'; did you mean 'grpo'?"),
     ("--model tinny", "unknown model 'tinny'; did you mean 'tiny'?"),
@@ -70,6 +81,11 @@ def test_a_config_that_breaks_a_rule_is_refused_in_one_line(flags, message):
         "--warmup.num-episodes 2",
         "--evaluation.num-games 2",
         "--model.hidden-size 8",
+        "--opponent self",
+        "--opponent pool:recency",
+        "--opponent pool:rating --evaluation.opponent negamax:2",
+        "--opponent pool:random,first",
+        "--opponent minimax",
     ],
 )
 def test_a_config_at_the_edge_of_the_rules_passes(flags):

@@ -2,9 +2,7 @@
 
 import pytest
 from earl_envs import EndReason
-from earl_trainer.types import Episode, EpisodeStart, Turn
-
-START = EpisodeStart(episode=0, group=0, seat=0, game_seed=0, reply_seed=0)
+from earl_trainer.types import Episode, EpisodeStart, PlayedGame, Turn
 
 
 def turn(prompt_tokens, reply_tokens, *, cut=False):
@@ -19,8 +17,22 @@ def turn(prompt_tokens, reply_tokens, *, cut=False):
     )
 
 
-def episode(end_reason=EndReason.FINISHED, turns=()):
-    return Episode(start=START, turns=turns, moves=(), end_reason=end_reason, outcome=0.0)
+def game(end_reason=EndReason.FINISHED, *, outcome=0.0, moves=(), detail=""):
+    return PlayedGame(
+        game_seed=0,
+        first_turn=0,
+        moves=moves,
+        end_reason=end_reason,
+        outcome=outcome,
+        detail=detail,
+    )
+
+
+def episode(*games, turns=(), num_games=1):
+    start = EpisodeStart(
+        episode=0, table=0, group=0, seat=0, game_seed=0, reply_seed=0, num_games=num_games
+    )
+    return Episode(start=start, turns=turns, games=games or (game(),))
 
 
 @pytest.mark.parametrize(
@@ -35,8 +47,12 @@ def episode(end_reason=EndReason.FINISHED, turns=()):
     ],
 )
 def test_an_end_is_forfeited_cut_failed_or_none_of_them(reason, kinds):
-    ended = episode(reason, (turn(3, 2),))
-    said = {"forfeited": ended.forfeited, "truncated": ended.truncated, "failed": ended.failed}
+    ended = episode(game(reason), turns=(turn(3, 2),))
+    said = {
+        "forfeited": ended.num_forfeits == 1,
+        "truncated": ended.truncated,
+        "failed": ended.failed,
+    }
 
     assert said == {kind: kind in kinds for kind in said}
 
@@ -48,3 +64,34 @@ def test_a_cut_reply_truncates_a_game_that_was_finished():
 def test_the_context_is_the_last_prompt_and_reply():
     assert episode(turns=(turn(3, 2), turn(8, 4))).context_tokens == 12
     assert episode().context_tokens == 0
+
+
+def test_one_game_is_the_episode():
+    only = episode(game(EndReason.UNPARSABLE, outcome=-1.0, moves=(4, 0), detail="no move"))
+
+    assert (only.outcome, only.moves, only.detail) == (-1.0, (4, 0), "no move")
+    assert only.end_reason is EndReason.UNPARSABLE
+
+
+def test_several_games_are_averaged_and_told_one_by_one():
+    played = episode(
+        game(outcome=1.0, moves=(0, 1)),
+        game(EndReason.ILLEGAL_MOVE, outcome=-1.0, moves=(2,), detail="[3] is not legal now"),
+        game(outcome=1.0, moves=(3,)),
+        num_games=3,
+    )
+
+    assert played.outcome == pytest.approx(1 / 3)
+    assert played.moves == (0, 1, 2, 3)
+    assert played.num_forfeits == 1
+    assert played.end_reason is EndReason.FINISHED
+    assert played.detail == (
+        "game 1: finished +1; game 2: illegal_move -1 [3] is not legal now; game 3: finished +1"
+    )
+
+
+def test_games_that_never_began_count_like_cut_ones():
+    cut = episode(game(outcome=1.0), game(EndReason.CONTEXT_LIMIT), num_games=4)
+
+    assert cut.outcome == 0.25
+    assert cut.truncated

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from earl_envs.games.connect_four import ConnectFour, Stones
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 GAME = ConnectFour()
@@ -121,6 +121,7 @@ def test_drawn_positions_read_and_score_as_drawn(columns, drawing, returns):
     assert GAME.returns(state) == returns
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=20, max_size=60))
 def test_play_agrees_with_columns_kept_as_lists(wishes):
     state, cells = START, [[] for _ in range(7)]
@@ -135,6 +136,76 @@ def test_play_agrees_with_columns_kept_as_lists(wishes):
         if column in open_columns:
             cells[column].append("XO"[GAME.seat(state)])
             state = GAME.apply(state, column)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "connect"),
+    [(4, 5, 3), (3, 3, 2), (1, 4, 2), (8, 9, 5), (6, 7, 6), (5, 4, 5)],
+)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_any_board_agrees_with_columns_kept_as_lists(rows, columns, connect, data):
+    game = ConnectFour(rows=rows, columns=columns, connect=connect)
+    assert (game.num_actions, game.max_moves) == (columns, rows * columns)
+    state, cells = START, np.full((rows, columns), ".")
+    for column in data.draw(st.lists(st.integers(0, columns - 1), max_size=2 * rows * columns)):
+        open_columns = [c for c in range(columns) if cells[0, c] == "."]
+        outcome = _outcome_of(cells, connect)
+        assert game.returns(state) == outcome
+        assert game.legal(state) == ([] if outcome else open_columns)
+        if outcome is not None:
+            return
+        if column in open_columns:
+            row = np.flatnonzero(cells[:, column] == ".")[-1]
+            cells[row, column] = "XO"[game.seat(state)]
+            state = game.apply(state, column)
+        planes = game.planes(state, 0)
+        np.testing.assert_array_equal(planes, [cells == "X", cells == "O"])
+        assert game.text(state, 0).split()[columns:] == cells.ravel().tolist()
+
+
+def _outcome_of(cells: np.ndarray, connect: int) -> tuple[float, float] | None:
+    for mark, returns in (("X", (1.0, -1.0)), ("O", (-1.0, 1.0))):
+        rows, columns = np.nonzero(cells == mark)
+        held = set(zip(rows.tolist(), columns.tolist(), strict=True))
+        for row, column in held:
+            for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+                if all((row + i * down, column + i * right) in held for i in range(connect)):
+                    return returns
+    return None if (cells == ".").any() else (0.0, 0.0)
+
+
+def test_wide_boards_keep_their_columns_aligned():
+    lines = ConnectFour(rows=2, columns=11).text((1 << 3 * 10, 0), 0).splitlines()
+    assert lines[0].split() == [str(column) for column in range(1, 12)]
+    assert lines[2].index("X") == lines[0].index("11") + 1
+    assert ConnectFour(columns=11).move_name((0, 0), 10) == "[11]"
+
+
+def test_only_the_usual_board_is_marked_as_solved():
+    assert GAME.solved_value == (1.0, -1.0)
+    assert ConnectFour(columns=8).solved_value is None
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"rows": 0}, "rows and columns must be >= 1, got 0 and 7"),
+        ({"connect": 8}, r"connect must be in 2..7, got 8"),
+        ({"connect": 1}, r"connect must be in 2..7, got 1"),
+    ],
+)
+def test_boards_that_cannot_be_played_are_refused(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        ConnectFour(**kwargs)
+
+
+@pytest.mark.parametrize(("columns", "drawing", "returns"), DRAWN)
+def test_planes_show_the_drawn_stones_of_either_seat(columns, drawing, returns):
+    marks = np.array([line.split() for line in drawing.strip().splitlines()[1:]])
+    state = _play(columns)
+    np.testing.assert_array_equal(GAME.planes(state, 0), [marks == "X", marks == "O"])
+    np.testing.assert_array_equal(GAME.planes(state, 1), [marks == "O", marks == "X"])
 
 
 def test_full_column_is_closed():

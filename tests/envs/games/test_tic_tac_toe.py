@@ -110,6 +110,18 @@ def test_text_draws_the_board_for_the_seat_that_looks():
     assert GAME.text(state, 1) == "1 O 3\nX 5 6\n7 8 9"
 
 
+def test_planes_show_own_stones_first_in_every_position(positions):
+    for state in positions:
+        for seat in (0, 1):
+            marks = np.array(_cells(state, seat)).reshape(3, 3)
+            np.testing.assert_array_equal(GAME.planes(state, seat), [marks == "X", marks == "O"])
+
+
+def test_planes_are_not_shared():
+    GAME.planes(START, 0)[...] = 7
+    assert GAME.planes(START, 0).max() == 0
+
+
 def test_legal_lists_are_not_shared():
     GAME.legal(START).clear()
     assert GAME.legal(START) == list(range(9))

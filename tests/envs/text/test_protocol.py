@@ -55,24 +55,24 @@ def _move(action: int) -> ParsedReply:
         ("I take [ 2 ], thanks.", 1),
         ("[9] no, [2]", 1),
         ("[[2]]", 1),
-        ("[2", None),
         ("[9] or [2", 8),
         ("[2] or 3]", 1),
         ("[2]\n\n[not", 1),
         ("<think>[3] wins</think>[2]", 1),
         ("[2]<think>[3]", 1),
-        ("[2]<think>[3]</think>", 1),
         ("[3] it is</think>[2]", 1),
-        ("<think>a<think>b</think>[3]</think>[2]", 1),
-        ("<think>one</think>[3]<think>two</think>[2]", 1),
+        ("<think>one</think>[3]<reasoning>two</reasoning>[2]", 1),
         ("thought [3] <answer>[2]</answer>", 1),
+        ("<answer>2</answer> or rather [3]", 1),
+        ("<action>I play [2].</action>", 1),
+        (r"The answer is \boxed{2}.", 1),
+        (r"<answer>3</answer> wait: \boxed{[2]}", 1),
+        ("<answer>2</answer><answer>3", 1),
         ("été ✓ [2] \x00\x07", 1),
     ],
 )
-def test_last_complete_tag_outside_reasoning_is_the_move(reply, action):
-    parsed = PROTOCOL.parse(reply, STATE)
-    assert parsed.action == action
-    assert (parsed.failure is None) == (action is not None)
+def test_legal_answer_is_the_move(reply, action):
+    assert PROTOCOL.parse(reply, STATE) == _move(action)
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,29 @@ def test_last_complete_tag_outside_reasoning_is_the_move(reply, action):
         ("", ParseFailure.UNPARSABLE),
         ("2", ParseFailure.UNPARSABLE),
         ("]2[", ParseFailure.UNPARSABLE),
+        ("[2", ParseFailure.UNPARSABLE),
         ("[]", ParseFailure.UNPARSABLE),
         ("[0]", ParseFailure.UNPARSABLE),
         ("[10]", ParseFailure.UNPARSABLE),
         ("[2] [3.0]", ParseFailure.UNPARSABLE),
         ("[02]", ParseFailure.UNPARSABLE),
         ("[\N{FULLWIDTH DIGIT TWO}]", ParseFailure.UNPARSABLE),
+        ("[2\x00]", ParseFailure.UNPARSABLE),
         ("[2, 3]", ParseFailure.UNPARSABLE),
         ("<think>[2]", ParseFailure.UNPARSABLE),
+        ("<think>[2]</thinking>[2]", ParseFailure.UNPARSABLE),
         ("[2]</think>", ParseFailure.UNPARSABLE),
         ("[2]<think>[3]</think>[4]</think>", ParseFailure.UNPARSABLE),
+        ("<answer>[2] or [3]</answer>", ParseFailure.UNPARSABLE),
+        ("<answer>2 or 3</answer>", ParseFailure.UNPARSABLE),
+        ("[2] <answer></answer>", ParseFailure.UNPARSABLE),
+        ("<answer>[2]</action>", ParseFailure.UNPARSABLE),
+        ("[2] <answer>[2]", ParseFailure.UNPARSABLE),
+        (r"[2] \boxed{2", ParseFailure.UNPARSABLE),
+        ("thought [2] <answer>[12]</answer>", ParseFailure.UNPARSABLE),
         ("thought [2] <answer>[5]</answer>", ParseFailure.ILLEGAL),
+        ("<answer>5</answer> [2]", ParseFailure.ILLEGAL),
+        (r"[2] \boxed{1}", ParseFailure.ILLEGAL),
         ("[1]", ParseFailure.ILLEGAL),
         ("[2] [5]", ParseFailure.ILLEGAL),
     ],
@@ -100,39 +112,63 @@ def test_anything_else_is_a_failure_and_never_another_move(reply, failure):
     parsed = PROTOCOL.parse(reply, STATE)
     assert (parsed.action, parsed.failure) == (None, failure)
     assert parsed.detail
+    assert parsed.detail.isprintable()
 
 
 @pytest.mark.parametrize("game_id", game_ids())
-@settings(max_examples=20)
-@given(seed=st.integers(0, 2**32))
-def test_every_legal_move_of_a_random_game_survives_the_round_trip(game_id, seed):
-    game, rng = make_game(game_id), np.random.default_rng(seed)
+def test_every_legal_move_of_a_random_game_survives_the_round_trip(game_id):
+    game, rng = make_game(game_id), np.random.default_rng(0)
     protocol, state = TextProtocol(game), game.initial(rng)
-    while game.returns(state) is None:
+    for _ in range(15):
+        if game.returns(state) is not None:
+            break
         legal = game.legal(state)
-        for action in range(game.num_actions):
-            parsed = protocol.parse(f"so: {protocol.format_move(state, action)}.", state)
-            assert parsed.action == (action if action in legal else None)
-            assert (parsed.failure is ParseFailure.ILLEGAL) == (action not in legal)
+        for action in rng.permutation(legal)[:5].tolist():
+            reply = f"so: {protocol.format_move(state, action)}."
+            assert protocol.parse(reply, state) == _move(action)
+            assert protocol.parse(f"[no] <answer>{reply}</answer>", state) == _move(action)
         state = game.apply(state, int(rng.choice(legal)))
 
 
-@given(st.text(st.sampled_from("[]12 <think></think>\n\x00é"), max_size=60))
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32))
+def test_every_other_cell_is_illegal_and_no_other_number_is_a_move(seed):
+    game, rng = PROTOCOL.game, np.random.default_rng(seed)
+    state = game.initial(rng)
+    while game.returns(state) is None:
+        legal = game.legal(state)
+        for number in range(-1, 12):
+            parsed, on_board = PROTOCOL.parse(f"[{number}]", state), 1 <= number <= 9
+            assert parsed.action == (number - 1 if number - 1 in legal else None)
+            assert (parsed.failure is ParseFailure.ILLEGAL) == (
+                on_board and number - 1 not in legal
+            )
+        state = game.apply(state, int(rng.choice(legal)))
+
+
+@given(
+    st.lists(
+        st.sampled_from([
+            *"[]12 \n\x00é{}",
+            "<think>",
+            "</think>",
+            "<answer>",
+            "</answer>",
+            r"\boxed{",
+        ])
+    ).map("".join)
+)
 def test_any_text_gives_either_a_legal_move_or_a_failure(reply):
     parsed = PROTOCOL.parse(reply, STATE)
     assert (parsed.action is None) != (parsed.failure is None)
     assert parsed.action is None or parsed.action in PROTOCOL.game.legal(STATE)
 
 
-@pytest.mark.parametrize(
-    "unit", ["[", "]", "[]", "<think>", "</think>", "<think></think>", "<", "[a"]
-)
-def test_a_million_characters_are_read_in_linear_time(unit):
-    reply = unit * (1_000_000 // len(unit))
+def test_a_million_characters_are_parsed_at_once():
+    reply = "no move here, [none] " * 50_000
     start_s = time.perf_counter()
     assert PROTOCOL.parse(reply, STATE).failure is ParseFailure.UNPARSABLE
-    # A quadratic reader needs minutes; the bound leaves room for a busy machine.
-    assert time.perf_counter() - start_s < 2.0
+    assert time.perf_counter() - start_s < 0.5  # milliseconds, with room for a busy machine
 
 
 def test_detail_stays_short_for_a_long_tag():

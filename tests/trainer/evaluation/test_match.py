@@ -1,6 +1,6 @@
 import pytest
 from earl_envs import EndReason
-from earl_trainer.evaluation.intervals import difference_interval, wilson_interval
+from earl_envs.evaluation.intervals import difference_interval, wilson_interval
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.types import RunFailedError
 
@@ -49,3 +49,15 @@ def test_gain_is_the_difference_in_win_rate_with_newcombes_interval(make_episode
     assert gain == pytest.approx(0.2)
     assert (low, high) == difference_interval(48, 80, 56, 70)
     assert low < gain < high
+
+
+def test_every_game_of_an_episode_counts(make_episode):
+    finished, forfeit = EndReason.FINISHED, EndReason.UNPARSABLE
+    result = MatchResult.from_episodes([
+        make_episode(games=[(1.0, finished), (0.0, finished), (-1.0, forfeit)]),
+        make_episode(games=[(1.0, finished), (1.0, EndReason.ENV_ERROR)]),
+    ])
+
+    assert result.games == 3
+    assert (result.win_rate, result.draw_rate, result.loss_rate) == (1 / 3, 1 / 3, 1 / 3)
+    assert result.illegal_rate == 1.0

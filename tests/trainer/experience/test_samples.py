@@ -36,6 +36,7 @@ def play(game, tokenizer):
         game,
         game_id=GAME_ID,
         opponent=RandomOpponent(),
+        match_opponent=RandomOpponent(),
         chat=chat,
         max_context_tokens=256,
         max_reply_tokens=4,
@@ -196,3 +197,30 @@ def test_a_step_of_failed_episodes_only_ends_the_run_with_the_first_reason(make_
     assert advantages == [0.0, 0.0]
     with pytest.raises(RunFailedError, match=r"none of 2 episodes.*ValueError: broken rules"):
         build_columns(episodes, advantages, RewardConfig())
+
+
+def test_the_penalty_is_taken_per_game(make_episode):
+    won, lost = (1.0, EndReason.FINISHED), (-1.0, EndReason.ILLEGAL_MOVE)
+    episodes = [
+        make_episode(games=[won, lost, won, lost]),
+        make_episode(games=[won, (0.0, EndReason.CONTEXT_LIMIT)], num_games=4),
+    ]
+
+    assert rewards_of(episodes, RewardConfig(illegal_penalty=0.5)) == [-0.25, 0.25]
+
+
+def test_seats_of_a_group_are_compared_apart(make_episode):
+    # A zero-sum game: over both seats the mean is 0 whatever was played.
+    episodes = [make_episode(group=2, seat=seat) for seat in (0, 1, 0, 1, 0, 1)]
+    rewards = [1.0, -1.0, 1.0, -1.0, -1.0, 1.0]
+    advantages = episode_advantages(episodes, rewards, group_normalised)
+
+    assert advantages == pytest.approx([0.5**0.5, -(0.5**0.5)] * 2 + [-(2**0.5), 2**0.5])
+
+
+def test_a_seat_that_never_replied_is_in_no_group_statistic(make_episode):
+    # The other seat forfeited with its first reply: won, but not by anything that was said.
+    episodes = [make_episode(), make_episode(turns=[]), make_episode(), make_episode(turns=[])]
+    advantages = episode_advantages(episodes, [1.0, 1.0, -1.0, 1.0], group_normalised)
+
+    assert advantages == [1.0, 0.0, -1.0, 0.0]

@@ -1,5 +1,7 @@
 """Many games in lockstep: each ends by its own reason and harms no neighbour."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from earl_envs import EndReason, Game, RandomOpponent, TextProtocol
@@ -9,7 +11,7 @@ from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Completion, FinishReason
 from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
 from earl_trainer.rollout.scripted_engine import ScriptedEngine
-from earl_trainer.rollout.starts import grouped_starts, paired_starts
+from earl_trainer.rollout.starts import grouped_starts, paired_starts, self_play_starts
 from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.types import EpisodeStart
 
@@ -87,13 +89,15 @@ class Countdown(Game):
         return f"[{action}]"
 
 
-def start(episode, *, seat=0, game_seed=None):
+def start(episode, *, seat=0, game_seed=None, num_games=1):
     return EpisodeStart(
         episode=episode,
+        table=episode,
         group=episode,
         seat=seat,
         game_seed=episode if game_seed is None else game_seed,
         reply_seed=episode,
+        num_games=num_games,
     )
 
 
@@ -111,6 +115,7 @@ def make_collector(tic_tac_toe, tiny_chat):
             "max_context_tokens": 200,
             "max_reply_tokens": 4,
         } | changes
+        settings.setdefault("match_opponent", settings["opponent"])
         return Collector(settings.pop("game"), game_id=ID, **settings)
 
     return make
@@ -198,7 +203,7 @@ def test_a_reply_that_is_no_legal_move_forfeits(
         assert episode.end_reason is reason
         assert detail in episode.detail
         assert episode.outcome == -1.0
-        assert episode.forfeited
+        assert episode.num_forfeits == 1
         assert not episode.failed
         assert [turn.action is None for turn in episode.turns] == [False, True]
 
@@ -215,7 +220,7 @@ def test_an_episode_whose_next_turn_does_not_fit_is_cut_not_lost(
 
     assert episode.end_reason is EndReason.CONTEXT_LIMIT
     assert episode.truncated
-    assert not episode.forfeited
+    assert episode.num_forfeits == 0
     assert episode.outcome == 0.0
     assert len(episode.turns) == num_turns
     prompt_tokens = FIRST_PROMPT_TOKENS + num_turns * TURN_TOKENS
@@ -364,3 +369,253 @@ def test_a_model_plays_the_same_games_alone_and_in_a_batch(make_collector, tiny_
         for a, b in zip(batched.turns, single.turns, strict=True):
             assert list(a.reply_ids) == list(b.reply_ids)
             np.testing.assert_allclose(a.logprobs, b.logprobs, atol=1e-5)
+
+
+def test_matches_have_an_opponent_of_their_own(make_collector, legal_policy, tic_tac_toe):
+    first, last = Moody(lambda state: tic_tac_toe.legal(state)[0]), Moody(explode)
+    collector = make_collector(opponent=first, match_opponent=last)
+    plan = [replace(start(i, seat=1), match=i == 1) for i in range(3)]
+    reasons = [episode.end_reason for episode in collector.collect(legal_policy, plan).episodes]
+
+    assert reasons == [EndReason.FINISHED, EndReason.OPPONENT_ERROR, EndReason.FINISHED]
+
+
+def self_play(num_tables=4, *, num_games=1):
+    return self_play_starts(
+        0, step=0, num_episodes=2 * num_tables, group_size=1, num_seats=2, num_games=num_games
+    )
+
+
+def test_in_self_play_each_seat_is_an_episode_that_holds_its_own_replies_only(
+    make_collector, tic_tac_toe, tiny_chat, tiny_tokenizer
+):
+    policy = Answering(tiny_chat, lambda query: replies(tic_tac_toe)(query))
+    episodes = make_collector(opponent=Moody(explode)).collect(policy, self_play()).episodes
+    protocol = TextProtocol(tic_tac_toe)
+
+    assert [episode.start for episode in episodes] == self_play()
+    for first, second in zip(episodes[::2], episodes[1::2], strict=True):
+        assert first.moves == second.moves
+        assert first.outcome == -second.outcome
+        assert first.end_reason is second.end_reason is EndReason.FINISHED
+        turns = (iter(first.turns), iter(second.turns))
+        contexts, state = ["", ""], (0, 0)
+        for move in first.moves:
+            seat = tic_tac_toe.seat(state)
+            turn = next(turns[seat])
+            contexts[seat] += f"<|user|> {protocol.turn_message(state, seat)} <|assistant|> "
+            expected = " ".join(contexts[seat].split())
+            said = " ".join(tiny_tokenizer.convert_ids_to_tokens(list(turn.prompt_ids)))
+            # Boards and this seat's replies: no token of the other seat's.
+            assert said == expected
+            assert turn.action == move
+            contexts[seat] += f"{turn.text} <|end|> "
+            state = tic_tac_toe.apply(state, move)
+        assert [next(rest, None) for rest in turns] == [None, None]
+
+
+def replies(game):
+    """Seats that talk apart: one picks the first legal move, the other the last."""
+
+    def answer(query):
+        legal = game.legal(query.state)
+        return game.move_name(query.state, legal[-1 if query.start.seat else 0])
+
+    return answer
+
+
+def test_in_self_play_all_tables_are_asked_at_once(make_collector, legal_policy):
+    heard = []
+    make_collector().collect(legal_policy, self_play(5), on_turn=heard.append)
+
+    # The first legal cells in turn: X wins with the seventh stone.
+    assert heard == [5] * 7
+
+
+def test_seats_of_a_table_sample_apart(make_collector, tic_tac_toe, tiny_chat):
+    episodes = (
+        make_collector().collect(random_policy(tic_tac_toe, tiny_chat), self_play(6)).episodes
+    )
+
+    assert len({episode.start.reply_seed for episode in episodes}) == 12
+    assert len({tuple(episode.moves) for episode in episodes}) == 6
+
+
+def test_in_self_play_a_forfeit_is_lost_by_its_seat_and_won_by_the_other(
+    make_collector, tic_tac_toe, tiny_chat
+):
+    def answer(query):
+        return "nonsense" if query.turn and query.start.seat else replies(tic_tac_toe)(query)
+
+    policy = Answering(tiny_chat, answer)
+    winner, loser = make_collector().collect(policy, self_play(1)).episodes
+
+    assert (winner.outcome, loser.outcome) == (1.0, -1.0)
+    assert (winner.num_forfeits, loser.num_forfeits) == (0, 1)
+    assert (winner.end_reason, loser.end_reason) == (EndReason.FINISHED, EndReason.UNPARSABLE)
+    assert winner.detail == f"seat 1 forfeited, unparsable: {loser.detail}"
+    assert not winner.truncated
+
+
+def test_a_forfeit_costs_what_the_game_says(make_collector, tiny_chat, tic_tac_toe):
+    class Costly(Game):
+        num_seats, num_actions, max_moves = 2, 9, 9
+        initial, seat, legal = tic_tac_toe.initial, tic_tac_toe.seat, tic_tac_toe.legal
+        apply, returns = tic_tac_toe.apply, tic_tac_toe.returns
+        text, move_name = tic_tac_toe.text, tic_tac_toe.move_name
+
+        def __init__(self):
+            for name in ("initial", "seat", "legal", "apply", "returns", "text", "move_name"):
+                setattr(self, name, getattr(tic_tac_toe, name))
+
+        def forfeit(self, seat):
+            return (-3.0, 2.0) if seat == 0 else (0.25, -5.0)
+
+    policy = Answering(tiny_chat, lambda query: "nonsense")
+    plan = [start(0, seat=0), start(1, seat=1)]
+    episodes = make_collector(game=Costly()).collect(policy, plan).episodes
+
+    assert [episode.outcome for episode in episodes] == [-3.0, -5.0]
+
+
+def test_a_cut_in_self_play_cuts_the_game_for_every_seat(make_collector, legal_policy):
+    collector = make_collector(max_context_tokens=24)
+    first, second = collector.collect(legal_policy, self_play(1)).episodes
+
+    assert first.end_reason is second.end_reason is EndReason.CONTEXT_LIMIT
+    assert (first.outcome, second.outcome) == (0.0, 0.0)
+    assert first.moves == second.moves == (0, 1)
+
+
+def test_several_games_share_a_context_and_an_opponent(
+    make_collector, tic_tac_toe, tiny_chat, tiny_tokenizer
+):
+    policy = random_policy(tic_tac_toe, tiny_chat)
+    plan = [start(i, seat=i % 2, num_games=3) for i in range(8)]
+    episodes = make_collector(max_context_tokens=300).collect(policy, plan).episodes
+
+    for episode in episodes:
+        assert [game.end_reason for game in episode.games] == [EndReason.FINISHED] * 3
+        assert episode.outcome == pytest.approx(sum(game.outcome for game in episode.games) / 3)
+        assert len({game.moves for game in episode.games}) > 1
+        assert len({game.game_seed for game in episode.games}) == 3
+        for before, after in zip(episode.turns, episode.turns[1:], strict=False):
+            held = [*before.prompt_ids, *before.reply_ids]
+            assert list(after.prompt_ids[: len(held)]) == held
+        bounds = [game.first_turn for game in episode.games] + [len(episode.turns)]
+        for game, first, last in zip(episode.games, bounds, bounds[1:], strict=False):
+            own = game.moves[episode.start.seat :: 2]
+            assert [turn.action for turn in episode.turns[first:last]] == list(own)
+        # The first prompt of a later game shows how the one before it ended.
+        later = episode.turns[bounds[1]]
+        words = tiny_tokenizer.convert_ids_to_tokens(list(later.prompt_ids))
+        assert words.count("<|user|>") == bounds[1] + 1
+        assert len(words) - len(episode.turns[bounds[1] - 1].prompt_ids) > 2 * TURN_TOKENS - 2
+
+
+def test_the_message_of_a_next_game_begins_with_the_last_position_and_the_score(
+    tic_tac_toe, tiny_chat
+):
+    heard = []
+
+    class Listening:
+        stop_ids, decode, encode_reply = (
+            tiny_chat.stop_ids,
+            tiny_chat.decode,
+            tiny_chat.encode_reply,
+        )
+
+        def start(self, system, user):
+            heard.append(user)
+            return tiny_chat.start(system, user)
+
+        def extend(self, dialogue, reply_ids, user):
+            heard.append(user)
+            return tiny_chat.extend(dialogue, reply_ids, user)
+
+    def answer(query):
+        # Wins the first game in the first column, forfeits the second, draws nothing.
+        if query.turn == 3:
+            return "nonsense"
+        own = query.state[0].bit_count() % 3
+        return tic_tac_toe.move_name(query.state, 3 * own)
+
+    second_column = Moody(None)
+    second_column.move = lambda game, state, seat, rng: 3 * state[1].bit_count() + 1
+    collector = Collector(
+        tic_tac_toe,
+        game_id=ID,
+        opponent=second_column,
+        match_opponent=second_column,
+        chat=ChatFormat(tiny_chat._tokenizer),
+        max_context_tokens=300,
+        max_reply_tokens=4,
+    )
+    collector._chat = Listening()
+    (episode,) = collector.collect(Answering(tiny_chat, answer), [start(0, num_games=3)]).episodes
+
+    empty = "1 2 3\n4 5 6\n7 8 9"
+    assert heard[3] == f"X O 3\nX O 6\nX 8 9\nScore 1. Next game:\n{empty}"
+    assert heard[4] == f"Score -1. Next game:\n{empty}"
+    assert [game.outcome for game in episode.games] == [1.0, -1.0, 1.0]
+    assert episode.outcome == pytest.approx(1 / 3)
+    assert episode.num_forfeits == 1
+    assert [game.first_turn for game in episode.games] == [0, 3, 4]
+    assert "game 2: unparsable -1" in episode.detail
+
+
+def test_a_context_that_is_full_ends_the_episode_and_later_games_count_nothing(
+    make_collector, legal_policy
+):
+    collector = make_collector(max_context_tokens=80)
+    (episode,) = collector.collect(legal_policy, [start(3, num_games=4)]).episodes
+
+    assert [game.end_reason for game in episode.games] == [
+        EndReason.FINISHED,
+        EndReason.CONTEXT_LIMIT,
+    ]
+    assert episode.truncated
+    assert episode.outcome == episode.games[0].outcome / 4
+
+
+def test_an_opponent_that_fails_in_a_later_game_fails_the_episode(make_collector, legal_policy):
+    class Tiring:
+        """Random, until it has moved five times."""
+
+        num_moves = 0
+
+        def move(self, game, state, seat, rng):
+            self.num_moves += 1
+            return 1 / 0 if self.num_moves > 5 else RandomOpponent().move(game, state, seat, rng)
+
+    collector = make_collector(opponent=Tiring(), max_context_tokens=300)
+    (episode,) = collector.collect(legal_policy, [start(0, num_games=9)]).episodes
+
+    assert episode.failed
+    assert len(episode.games) > 1
+    assert episode.games[0].end_reason is EndReason.FINISHED
+
+
+def test_several_games_one_by_one_are_the_same_as_all_at_once(
+    make_collector, tic_tac_toe, tiny_chat
+):
+    policy = random_policy(tic_tac_toe, tiny_chat)
+    plan = self_play(4, num_games=2)
+    together = make_collector().collect(policy, plan).episodes
+    alone = [
+        episode
+        for first in range(0, 8, 2)
+        for episode in make_collector().collect(policy, plan[first : first + 2]).episodes
+    ]
+
+    assert alone == together
+
+
+def test_a_group_meets_the_same_opponent_in_every_game(make_collector, legal_policy):
+    plan = grouped_starts(0, step=0, num_episodes=6, group_size=3, num_seats=2, num_games=2)
+    episodes = make_collector().collect(legal_policy, plan).episodes
+    moves = [tuple(game.moves for game in episode.games) for episode in episodes]
+
+    assert len(set(moves[:3])) == len(set(moves[3:])) == 1
+    assert moves[0] != moves[3]
+    assert moves[0][0] != moves[0][1]

@@ -25,7 +25,9 @@ class RecordingEngine:
 
 
 def query(*, episode=0, reply_seed=0, turn=0, state=(0, 0), max_new_tokens=4):
-    start = EpisodeStart(episode=episode, group=0, seat=0, game_seed=0, reply_seed=reply_seed)
+    start = EpisodeStart(
+        episode=episode, table=episode, group=0, seat=0, game_seed=0, reply_seed=reply_seed
+    )
     return Query(
         start=start, turn=turn, state=state, prompt_ids=(5, 6), max_new_tokens=max_new_tokens
     )

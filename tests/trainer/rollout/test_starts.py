@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from earl_trainer.rollout.starts import grouped_starts, paired_starts
+from earl_trainer.rollout.starts import grouped_starts, paired_starts, self_play_starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,3 +82,42 @@ def test_a_match_plays_every_game_seed_once_from_each_seat(num_seats):
 def test_a_match_that_cannot_be_paired_is_refused():
     with pytest.raises(ValueError, match=r"multiple of the game's 2 seats, got 5$"):
         paired_starts(0, num_games=5, num_seats=2)
+
+
+@settings(derandomize=True, max_examples=30)
+@given(num_groups=st.integers(1, 4), group_size=st.integers(1, 4), num_seats=st.integers(1, 3))
+def test_in_self_play_every_table_has_all_seats_and_a_group_starts_alike(
+    num_groups, group_size, num_seats
+):
+    num_episodes = num_groups * group_size * num_seats
+    starts = self_play_starts(
+        7, step=1, num_episodes=num_episodes, group_size=group_size, num_seats=num_seats
+    )
+    groups = by_group(starts)
+
+    assert [start.episode for start in starts] == list(range(num_episodes))
+    assert [len(group) for group in groups] == [group_size * num_seats] * num_groups
+    assert len({start.reply_seed for start in starts}) == num_episodes
+    assert len({group[0].game_seed for group in groups}) == num_groups
+    for group in groups:
+        assert len({start.game_seed for start in group}) == 1
+        tables = {start.table for start in group}
+        assert len(tables) == group_size
+        for table in tables:
+            seats = [start.seat for start in group if start.table == table]
+            assert seats == list(range(num_seats))
+
+
+def test_in_self_play_episodes_fill_groups_of_whole_tables():
+    with pytest.raises(ValueError, match=r"group_size times the game's 2 seats, got 12 and 4$"):
+        self_play_starts(0, step=0, num_episodes=12, group_size=4, num_seats=2)
+
+
+def test_alone_each_episode_is_a_table_and_only_matches_are_marked():
+    starts = grouped_starts(0, step=0, num_episodes=4, group_size=2, num_seats=2, num_games=3)
+
+    assert [start.table for start in starts] == [0, 1, 2, 3]
+    assert {(start.num_games, start.match) for start in starts} == {(3, False)}
+    pairs = paired_starts(0, num_games=4, num_seats=2)
+    assert [start.table for start in pairs] == [0, 1, 2, 3]
+    assert {(start.num_games, start.match) for start in pairs} == {(1, True)}

@@ -51,6 +51,8 @@ def test_outcomes_and_replies_are_counted_over_the_episodes_that_did_not_fail(ep
     assert metrics["reward/std"] == pytest.approx((7.5 / 8 - 0.25**2) ** 0.5)
     assert {name: count for name, count in metrics.items() if name.startswith("end/")} == {
         "end/finished": 4.0,
+        "end/move_limit": 0.0,
+        "end/turn_token_limit": 0.0,
         "end/illegal_move": 1.0,
         "end/unparsable": 1.0,
         "end/context_limit": 2.0,
@@ -159,3 +161,36 @@ def test_the_clock_adds_up_stages_and_rates():
     assert metrics["time/step_s"] >= metrics["time/rollout_s"] + metrics["time/update_s"] + 0.01
     assert metrics["rate/rollout_tokens_per_s"] == 50 / metrics["time/rollout_s"]
     assert "rate/update_tokens_per_s" not in metrics, "a stage without tokens has no rate"
+
+
+def test_wins_are_counted_by_seat(make_episode):
+    outcomes = [(1, 1.0), (0, 1.0), (1, -1.0), (0, 1.0), (1, -1.0), (0, 0.0)]
+    episodes = [make_episode(seat=seat, outcome=outcome) for seat, outcome in outcomes]
+    episodes.append(make_episode(seat=0, end_reason=EndReason.OPPONENT_ERROR))
+    metrics = episode_metrics(episodes, [0.0] * 7)
+
+    rates = {name: value for name, value in metrics.items() if "win_rate_" in name}
+    assert rates == {"game/win_rate_seat_0": 2 / 3, "game/win_rate_seat_1": 1 / 3}
+
+
+def test_several_games_are_counted_one_by_one_and_by_their_place_in_the_context(
+    make_episode, make_turn
+):
+    won, drawn = (1.0, EndReason.FINISHED), (0.0, EndReason.FINISHED)
+    illegal = (-1.0, EndReason.ILLEGAL_MOVE)
+    turns = [make_turn([1], [2])] * 4
+    episodes = [
+        make_episode(games=[drawn, won, won], turns=turns),
+        make_episode(games=[illegal, drawn, won], turns=turns),
+        make_episode(games=[won, (0.0, EndReason.CONTEXT_LIMIT)], num_games=3, turns=turns),
+    ]
+    metrics = episode_metrics(episodes, [0.0] * 3)
+
+    assert metrics["game/win_rate"] == 4 / 8
+    assert metrics["game/draw_rate"] == 2 / 8
+    assert metrics["game/loss_rate"] == 2 / 8
+    assert metrics["game/turns_mean"] == 12 / 8
+    assert metrics["game/illegal_rate"] == 1 / 12
+    assert [metrics[f"game/win_rate_game_{place}"] for place in range(3)] == [1 / 3, 1 / 3, 1.0]
+    assert metrics["end/finished"] == 6.0
+    assert metrics["end/context_limit"] == 1.0

@@ -82,6 +82,15 @@ def test_an_episode_is_a_row_with_what_was_said_and_how_it_ended(
         "seat": 0,
         "game_seed": 0,
         "moves": [],
+        "games": [
+            {
+                "game_seed": 0,
+                "first_turn": 0,
+                "moves": [],
+                "end_reason": "illegal_move",
+                "outcome": -1.0,
+            }
+        ],
         "replies": ["", ""],
         "context_tokens": 6,
         "end_reason": "illegal_move",

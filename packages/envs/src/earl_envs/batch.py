@@ -1,80 +1,46 @@
-"""Many games of one kind at once, any subset of them stepped together."""
+"""Batches of any game, and the choice between them and the compiled ones."""
 
+import importlib.util
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import TypeVar, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from earl_envs.batch_base import Batch, draw_place, episode_seed, read_only, slot_seeds
 from earl_envs.boundary import Failure, attempt
 from earl_envs.game import Game
 from earl_envs.position import Position, examine
 from earl_envs.record import start_position
 from earl_envs.registry import make_game
 
-Scalar = TypeVar("Scalar", bound=np.generic)
-
 
 @final
-class GameBatch:
-    r"""N games of one kind, stepped whenever their moves have arrived.
+class GameBatch(Batch):
+    """A batch of any game; see `Batch`. Masks and observations are new arrays, made when asked."""
 
-    Lifecycle: every game starts at once from its own seed, runs until its rules score it, and then
-    stays as it ended, so no final state is lost; new games are a new batch. The arrays are live,
-    read-only views of the batch: copy one to keep how it was.
-
-    A game whose own code raises or breaks the contract of `Game` ends there: it is `done`, scored 0
-    for every seat, keeps its last sound state, and `failed` says why. Its neighbours play on.
-
-    Example:
-        batch = make_batch("earl/TicTacToe-v0", batch_size=2, seed=0)
-        batch.step([4, 0])               # one move in every unfinished game
-        batch.step([8], indices=[1])     # one more in game 1 only
-        batch.text(1, seat=0)            # "X 2 3\n4 5 6\n7 8 O"
-
-    Attributes:
-        game: The rules.
-        seeds: The seed each game started from; with `moves` it replays the game.
-        seats: Seat to move in each game, -1 when it is over. [N] int8
-        done: Whether each game is over. [N] bool
-        returns: Score of every seat, 0 until the game is over. [N, num_seats] float32
-        num_moves: Moves made in each game. [N] int32
-    """
-
-    def __init__(self, game: Game, *, seeds: Sequence[int]) -> None:
-        if not seeds:
-            raise ValueError("a batch needs at least one seed, got none")
-        for index, seed in enumerate(seeds):
-            if seed < 0:
-                raise ValueError(f"seeds must not be negative, got {seed} for game {index}")
-        num_games = len(seeds)
-        self.game = game
-        self.seeds = tuple(seeds)
+    def __init__(self, game: Game, *, seeds: Sequence[int], autoreset: bool = False) -> None:
+        super().__init__(game, seeds=seeds, autoreset=autoreset)
+        num_games = self.batch_size
         self._seats = np.full(num_games, -1, np.int8)
         self._done = np.zeros(num_games, np.bool_)
         self._returns = np.zeros((num_games, game.num_seats), np.float32)
         self._num_moves = np.zeros(num_games, np.int32)
-        self.seats = _read_only(self._seats)
-        self.done = _read_only(self._done)
-        self.returns = _read_only(self._returns)
-        self.num_moves = _read_only(self._num_moves)
+        self._episodes = np.zeros(num_games, np.int32)
+        self.seats = read_only(self._seats)
+        self.done = read_only(self._done)
+        self.returns = read_only(self._returns)
+        self.num_moves = read_only(self._num_moves)
+        self.episodes = read_only(self._episodes)
         self._moves: list[list[int]] = [[] for _ in seeds]
         self._positions: list[Position | None] = [None] * num_games
+        self._final: dict[int, NDArray[Any]] = {}
         self._failed: dict[int, str] = {}
-        for index, seed in enumerate(seeds):
-            self._enter(index, attempt(start_position, game, seed))
-
-    @property
-    def batch_size(self) -> int:
-        """Number of games."""
-        return len(self.seeds)
-
-    @property
-    def failed(self) -> Mapping[int, str]:
-        """Why the games ended whose own code failed: index -> one line."""
-        return MappingProxyType(self._failed)
+        self.failed = MappingProxyType(self._failed)
+        for index in range(num_games):
+            self._start(index)
 
     @property
     def legal_mask(self) -> NDArray[np.bool_]:
@@ -85,31 +51,48 @@ class GameBatch:
         mask[rows, np.fromiter(chain.from_iterable(legal), np.intp, len(rows))] = True
         return mask
 
-    def step(self, actions: ArrayLike, indices: ArrayLike | None = None) -> None:
-        """Make one move in each of some games.
-
-        Either every move is sound and all are made, or the call raises and none is.
-
-        Args:
-            actions: One integer per game. [K]
-            indices: The games to step, each at most once, in the order of `actions`; by default
-                every unfinished game, in ascending order. [K]
+    @property
+    def observations(self) -> NDArray[Any]:
+        """What the seat to move sees, in a new array; zeros for a game that could not start.
 
         Raises:
-            ValueError: If an action or index is no integer, out of range, illegal, repeated, or
-                meant for a finished game; the message names the game and the value.
+            Exception: Whatever the game's own `planes` raises; the batch stays as it is.
         """
-        games = np.flatnonzero(~self._done).tolist() if indices is None else _ints(indices, "index")
-        moves = _ints(actions, "action")
-        if len(moves) != len(games):
-            raise ValueError(f"one action per game: got {len(moves)} for {len(games)} games")
-        if len(set(games)) != len(games):
-            repeated = next(index for index in games if games.count(index) > 1)
-            raise ValueError(f"a game is stepped once per call, got index {repeated} twice")
-        for index, action in zip(games, moves, strict=True):
-            self._check_move(index, action)
+        return self._stack({index: self._observe(index) for index in self._started()})
+
+    @property
+    def final_observations(self) -> NDArray[Any]:
+        """How the latest finished games looked, in a new array; see `Batch`."""
+        return self._stack(self._final) if self.autoreset else self.observations
+
+    def step(self, actions: ArrayLike, indices: ArrayLike | None = None) -> None:
+        """Make one move in each of some games; see `Batch.step`."""
+        games, moves = self._checked_moves(actions, indices)
+        if self.autoreset:
+            for index in np.flatnonzero(self._done & (self._seats >= 0)).tolist():
+                self._clear(index)
         for index, action in zip(games, moves, strict=True):
             self._move(index, action)
+
+    def restart(self, indices: ArrayLike) -> None:
+        """Begin the next game of some slots; see `Batch.restart`."""
+        for index in self._checked_indices(indices):
+            self._clear(index)
+            self._begin_next(index)
+
+    def random_actions(self) -> NDArray[np.int64]:
+        """Draw one legal action for every unfinished game; see `Batch.random_actions`."""
+        actions: list[int] = []
+        for index in np.flatnonzero(self._seats >= 0).tolist():
+            legal = self._position(index).legal
+            draw = draw_place(
+                self._slot_seeds[index],
+                int(self._episodes[index]),
+                len(self._moves[index]),
+                num_places=len(legal),
+            )
+            actions.append(legal[draw])
+        return np.array(actions, np.int64)
 
     def state(self, index: int) -> Hashable:
         """Return the state of a game; a failed one gives its last sound state."""
@@ -118,26 +101,12 @@ class GameBatch:
     def legal(self, index: int) -> list[int]:
         """Return the actions open in a game, none when it is over."""
         self._check_index(index)
-        return [] if self._done[index] else list(self._position(index).legal)
-
-    def text(self, index: int, seat: int) -> str:
-        """Return what a seat sees of a game, also after its end.
-
-        Raises:
-            Exception: Whatever the game's own `text` raises; the batch stays as it is.
-        """
-        if not 0 <= seat < self.game.num_seats:
-            raise ValueError(f"seat must be in 0..{self.game.num_seats - 1}, got {seat}")
-        return self.game.text(self._position(index).state, seat)
+        return [] if self._seats[index] < 0 else list(self._position(index).legal)
 
     def moves(self, index: int) -> tuple[int, ...]:
         """Return the actions made in a game so far."""
         self._check_index(index)
         return tuple(self._moves[index])
-
-    def _check_index(self, index: int) -> None:
-        if not 0 <= index < self.batch_size:
-            raise ValueError(f"index must be in 0..{self.batch_size - 1}, got {index}")
 
     def _position(self, index: int) -> Position:
         self._check_index(index)
@@ -146,13 +115,45 @@ class GameBatch:
             raise ValueError(f"game {index} failed to start: {self._failed[index]}")
         return position
 
-    def _check_move(self, index: int, action: int) -> None:
-        self._check_index(index)
-        if self._done[index]:
-            raise ValueError(f"game {index} is over and takes no action, got {action}")
-        legal = self._position(index).legal
-        if action not in legal:
-            raise ValueError(f"action {action} is illegal in game {index}, legal: {list(legal)}")
+    def _started(self) -> list[int]:
+        return [index for index, position in enumerate(self._positions) if position is not None]
+
+    def _observe(self, index: int) -> NDArray[Any]:
+        position = self._position(index)
+        planes = self.game.planes(position.state, max(position.seat, 0))
+        if planes is not None:
+            return planes
+        moves = np.full(self.game.max_moves, -1, np.int32)
+        moves[: len(self._moves[index])] = self._moves[index]
+        return moves
+
+    def _stack(self, rows: Mapping[int, NDArray[Any]]) -> NDArray[Any]:
+        # Any row tells the shape; the moves of a game that cannot even start are none.
+        like = next(iter(rows.values()), None)
+        if like is None and (started := self._started()):
+            like = self._observe(started[0])
+        if like is None:
+            return np.full((self.batch_size, self.game.max_moves), -1, np.int32)
+        stacked = np.full((self.batch_size, *like.shape), -1 if like.ndim == 1 else 0, like.dtype)
+        for index, row in rows.items():
+            stacked[index] = row
+        return stacked
+
+    def _start(self, index: int) -> None:
+        seed = episode_seed(self._slot_seeds[index], int(self._episodes[index]))
+        self._positions[index] = None
+        self._moves[index] = []
+        self._num_moves[index] = 0
+        self._enter(index, attempt(start_position, self.game, seed))
+
+    def _clear(self, index: int) -> None:
+        self._done[index] = False
+        self._returns[index] = 0
+        self._failed.pop(index, None)
+
+    def _begin_next(self, index: int) -> None:
+        self._episodes[index] += 1
+        self._start(index)
 
     def _move(self, index: int, action: int) -> None:
         position = self._position(index)
@@ -161,6 +162,17 @@ class GameBatch:
             self._moves[index].append(action)
             self._num_moves[index] += 1
         self._enter(index, reached)
+        if self.autoreset and self._done[index]:
+            self._keep_final(index)
+            self._begin_next(index)
+
+    def _keep_final(self, index: int) -> None:
+        seen = attempt(self._observe, index)
+        if isinstance(seen, Failure):
+            self._failed[index] = seen.error
+            self._returns[index] = 0
+        else:
+            self._final[index] = seen
 
     def _enter(self, index: int, reached: Position | Failure) -> None:
         if isinstance(reached, Failure):
@@ -175,20 +187,57 @@ class GameBatch:
             self._returns[index] = reached.returns
 
 
-def make_batch(game_id: str, *, batch_size: int, seed: int) -> GameBatch:
+def make_batch(
+    game_id: str,
+    *,
+    batch_size: int,
+    seed: int,
+    autoreset: bool = False,
+    backend: str = "auto",
+    **params: Any,  # noqa: ANN401 - each game has its own
+) -> Batch:
     """Start `batch_size` games with a seed each, all derived from one.
 
-    Game i starts the same in a batch of any size.
+    Game i starts the same in a batch of any size and with every backend.
+
+    Args:
+        game_id: As in `make_game`.
+        batch_size: Number of games at once.
+        seed: Everything random in the batch derives from it.
+        autoreset: Whether a finished game makes way for the next in the same step.
+        backend: "numba" for compiled rules, "generic" for the game's own, "auto" for the faster of
+            the two that is there.
+        **params: Keyword arguments of the game's class, such as the size of a board.
 
     Raises:
-        ValueError: If the id is unknown, the size below 1 or the seed negative.
+        ValueError: If the id, a parameter or the backend is unknown, the size below 1, the seed
+            negative, or "numba" asked for where it is not installed or has no such game.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be >= 1, got {batch_size}")
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
-    seeds = np.random.SeedSequence(seed).generate_state(batch_size, np.uint64).tolist()
-    return GameBatch(make_game(game_id), seeds=seeds)
+    if backend not in {"auto", "numba", "generic"}:
+        raise ValueError(f"backend must be auto, numba or generic, got {backend!r}")
+    seeds = slot_seeds(seed, batch_size)
+    game = make_game(game_id, **params)
+    obstacle = _why_not_compiled(game)
+    if backend == "numba" and obstacle:
+        raise ValueError(f"no compiled batch of {game_id!r}: {obstacle}")
+    if backend == "generic" or obstacle:
+        batch: Batch = GameBatch(game, seeds=seeds, autoreset=autoreset)
+    else:
+        from earl_envs.kernels.batch import KernelBatch  # imports numba
+
+        batch = KernelBatch(game, seeds=seeds, autoreset=autoreset)
+    batch.origin = (game_id, params)
+    return batch
+
+
+def _why_not_compiled(game: Game) -> str | None:
+    from earl_envs.kernels.names import kernel_name  # imports games
+
+    if kernel_name(game) is None:
+        return "its rules have no kernel"
+    if importlib.util.find_spec("numba") is None:
+        return "numba is not installed: pip install earl-envs[fast]"
+    return None
 
 
 def _advance(game: Game, position: Position, action: int, num_moves: int) -> Position:
@@ -196,19 +245,3 @@ def _advance(game: Game, position: Position, action: int, num_moves: int) -> Pos
     if num_moves >= game.max_moves and reached.returns is None:
         raise ValueError(f"still running after max_moves = {game.max_moves} moves")
     return reached
-
-
-def _ints(values: ArrayLike, what: str) -> list[int]:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"expected one {what} per game, got an array of shape {array.shape}")
-    for place, value in enumerate(array.tolist()):
-        if type(value) is not int:  # bool is an int too, but a mask is not a list of games
-            raise ValueError(f"every {what} must be an integer, got {value!r} at place {place}")
-    return array.tolist()
-
-
-def _read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    view = array.view()
-    view.flags.writeable = False
-    return view

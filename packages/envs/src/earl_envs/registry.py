@@ -1,5 +1,6 @@
 """Game ids: the built-in table, installed packages and run-time registrations."""
 
+import importlib
 import inspect
 import pkgutil
 import re
@@ -14,10 +15,27 @@ from earl_envs.suggest import suggest
 ENTRY_POINT_GROUP = "earl_envs.games"
 
 GAMES: Mapping[str, str] = {
+    "earl/2048-v0": "earl_envs.games.game_2048:Game2048",
+    "earl/Breakthrough-v0": "earl_envs.games.breakthrough:Breakthrough",
     "earl/ConnectFour-v0": "earl_envs.games.connect_four:ConnectFour",
+    "earl/FrozenLake-v0": "earl_envs.games.frozen_lake:FrozenLake",
+    "earl/Hanabi-v0": "earl_envs.games.hanabi:Hanabi",
+    "earl/Hex-v0": "earl_envs.games.hex:Hex",
+    "earl/KuhnPoker-v0": "earl_envs.games.kuhn_poker:KuhnPoker",
+    "earl/LeducPoker-v0": "earl_envs.games.leduc_poker:LeducPoker",
+    "earl/Mastermind-v0": "earl_envs.games.mastermind:Mastermind",
+    "earl/Nim-v0": "earl_envs.games.nim:Nim",
+    "earl/Othello-v0": "earl_envs.games.othello:Othello",
+    "earl/Sokoban-v0": "earl_envs.games.sokoban:Sokoban",
     "earl/TicTacToe-v0": "earl_envs.games.tic_tac_toe:TicTacToe",
 }
 """Built-in games: id -> `module:Class`, imported when first made."""
+
+FAMILIES: Mapping[str, str] = {
+    "openspiel": "earl_envs.adapters.openspiel",
+    "textarena": "earl_envs.adapters.textarena",
+}
+"""Games of other libraries: first part of their ids -> the adapter, imported when first asked."""
 
 _ID_PATTERN = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+-v[0-9]+")
 _ENTRY_PATTERN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -47,9 +65,13 @@ class GameRegistry:
             raise ValueError(f"game id {game_id!r} is already taken by {_name(taken[0])!r}")
         self._registered[game_id] = entry
 
-    def ids(self) -> list[str]:
-        """Return every id, sorted."""
-        return sorted({*GAMES, *self._registered, *self._installed})
+    def ids(self, family: str | None = None) -> list[str]:
+        """Return ids, sorted; see `game_ids`."""
+        if family is None:
+            return sorted({*GAMES, *self._registered, *self._installed})
+        if family not in FAMILIES:
+            raise ValueError(suggest(family, FAMILIES, what="family of games"))
+        return _adapter(family).family_ids()
 
     def make(self, game_id: str, **params: Any) -> Game:  # noqa: ANN401 - each game has its own
         """Load a game; see `make_game`."""
@@ -59,6 +81,9 @@ class GameRegistry:
         if len(entries) > 1:
             names = ", ".join(map(_name, entries))
             raise ValueError(f"game id {game_id!r} is claimed more than once: {names}")
+        family, _, name = game_id.partition("/")
+        if family in FAMILIES:
+            return _adapter(family).make_family_game(name, **params)
         game_class = _load(game_id, entries[0])
         try:
             inspect.signature(game_class).bind(**params)
@@ -76,7 +101,15 @@ class GameRegistry:
     def _entries(self, game_id: str) -> list[Entry]:
         tables = (GAMES, self._registered)
         entries = [table[game_id] for table in tables if game_id in table]
-        return [*entries, *self._installed.get(game_id, [])]
+        adapters = [module for name, module in FAMILIES.items() if game_id.startswith(f"{name}/")]
+        return [*entries, *adapters, *self._installed.get(game_id, [])]
+
+
+def _adapter(family: str) -> Any:  # noqa: ANN401 - a module with family_ids and make_family_game
+    try:
+        return importlib.import_module(FAMILIES[family])
+    except ImportError as error:  # the message names the extra to install
+        raise ValueError(str(error)) from None
 
 
 def _name(entry: Entry) -> str:
@@ -109,23 +142,37 @@ def register_game(game_id: str, entry: str | type[Game]) -> None:
     Raises:
         ValueError: If the id or the entry is malformed or the id is taken.
     """
+    # Imported here, as the frameworks' own packages take longer to load than this one.
+    from earl_envs.faces.registration import register_with_frameworks
+
     _REGISTRY.register(game_id, entry)
+    register_with_frameworks(game_id)
 
 
 def make_game(game_id: str, **params: Any) -> Game:  # noqa: ANN401 - each game has its own
     """Return the game with this id.
 
     Args:
-        game_id: Built in, registered or installed.
+        game_id: Built in, registered, installed, or OpenSpiel's as `openspiel/SHORT_NAME-v0`.
         **params: Keyword arguments of the game's class, such as the size of a board.
 
     Raises:
         ValueError: If the id is unknown (the message names the nearest ones), claimed by two
-            installed packages, leads to something that is no `Game`, or takes no such parameters.
+            installed packages, leads to something that is no `Game`, takes no such parameters, or
+            needs a library that is not installed.
     """
     return _REGISTRY.make(game_id, **params)
 
 
-def game_ids() -> list[str]:
-    """Return the ids of all known games, sorted."""
-    return _REGISTRY.ids()
+def game_ids(family: str | None = None) -> list[str]:
+    """Return the ids of all known games, sorted.
+
+    Args:
+        family: A key of `FAMILIES`, to list the games of that library instead. Those of `openspiel`
+            are made by `make_game`, those of `textarena` by `TextArenaEnv`, since they are played
+            by text alone.
+
+    Raises:
+        ValueError: If there is no such family or its library is not installed.
+    """
+    return _REGISTRY.ids(family)

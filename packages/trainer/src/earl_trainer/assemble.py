@@ -11,12 +11,13 @@ from earl_selector import DeviceSpec, MemoryModel, ModelShape, SelectorPolicy
 from transformers import PreTrainedModel
 
 from earl_trainer.checkpoint import CheckpointStore
-from earl_trainer.config import RunConfig, SelectorConfig
+from earl_trainer.config import PAST_MODELS, RunConfig, SelectorConfig
 from earl_trainer.models.load import load_folder, load_model
 from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
 from earl_trainer.phases import RL, WARMUP, plan_phases
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
+from earl_trainer.rollout.past_models import LanguageOpponent, PastModels
 from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
 from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.rules import check_config, check_context, check_resumable
@@ -27,6 +28,7 @@ from earl_trainer.tracking.sinks import JsonLines
 from earl_trainer.tracking.tracker import Tracker
 from earl_trainer.tracking.wandb_sink import WandbSink, choose_mode
 
+_CHECKPOINTS = "checkpoints"
 _WANDB_ID = "wandb_id"
 
 
@@ -45,7 +47,7 @@ def assemble_run(
         ValueError: With the rule and the value of whatever does not fit.
     """
     check_config(config)
-    checkpoints = CheckpointStore(folder / "checkpoints", keep=config.tracking.keep_checkpoints)
+    checkpoints = CheckpointStore(folder / _CHECKPOINTS, keep=config.tracking.keep_checkpoints)
     _check_folder(config, folder, resume=resume)
     # A run that was interrupted before its first checkpoint begins anew.
     checkpoint = checkpoints.latest() if resume else None
@@ -87,7 +89,7 @@ def assemble_run(
         model=model,
         tokenizer=loaded.tokenizer,
         engine=engine,
-        collector=_make_collector(config, game, chat),
+        collector=_make_collector(config, folder, game, chat, engine),
         selector=selector,
         phases=phases,
         evaluation_policy=LanguagePolicy(engine, temperature=config.evaluation.temperature),
@@ -119,14 +121,47 @@ def _make_tracker(
     )
 
 
-def _make_collector(config: RunConfig, game: Game, chat: ChatFormat) -> Collector:
+def _make_collector(
+    config: RunConfig, folder: Path, game: Game, chat: ChatFormat, engine: TransformersEngine
+) -> Collector:
+    if config.self_play:
+        opponent = None
+    elif config.opponent in PAST_MODELS:
+        opponent = _make_past_models(config, folder, game, chat, engine)
+    else:
+        opponent = make_opponent(config.opponent)
     return Collector(
         game,
         game_id=config.env,
-        opponent=make_opponent(config.opponent),
+        opponent=opponent,
+        match_opponent=make_opponent(config.match_opponent),
         chat=chat,
         max_context_tokens=config.rollout.max_context_tokens,
         max_reply_tokens=config.rollout.max_reply_tokens,
+    )
+
+
+def _make_past_models(
+    config: RunConfig, folder: Path, game: Game, chat: ChatFormat, engine: TransformersEngine
+) -> PastModels:
+    def load(model_folder: Path) -> LanguageOpponent:
+        loaded = load_folder(model_folder, device=config.model.device)
+        past = TransformersEngine(
+            loaded.model, stop_ids=chat.stop_ids, capacity_tokens=engine.capacity_tokens
+        )
+        return LanguageOpponent(
+            LanguagePolicy(past, temperature=config.rollout.temperature),
+            game=game,
+            chat=chat,
+            max_reply_tokens=config.rollout.max_reply_tokens,
+        )
+
+    return PastModels(
+        folder / _CHECKPOINTS,
+        sampling=config.opponent.partition(":")[2],
+        every_steps=config.tracking.checkpoint_every_steps,
+        load=load,
+        version=lambda: engine.version,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from earl_envs import game_ids, suggest
+from earl_envs import Failure, Game, attempt, game_ids, make_game, start_position, suggest
 
 from earl_trainer.overrides import (
     Tree,
@@ -21,9 +21,13 @@ from earl_trainer.recipes import DEFAULT_RECIPE, RECIPES, find_recipe
 _USAGE = """\
 usage: earl train [RECIPE] [--field value ...] [--config run.yaml] [--run-dir DIR]
        earl train --resume DIR [--field value ...]
-       earl games
+       earl games [ID]
 """
 
+_GAMES_HINT = """\
+earl games ID shows one of them. OpenSpiel's games are there as openspiel/NAME-v0
+(pip install earl-envs[openspiel]); a game of your own is one class: docs/add_a_game.md
+"""
 
 Job = Callable[[], int]
 
@@ -59,9 +63,49 @@ def read_command(arguments: Sequence[str]) -> Job:
 
 
 def _read_games(arguments: Sequence[str]) -> Job:
-    if arguments:
-        raise ValueError(f"games takes no arguments, got {arguments[0]!r}")
-    return partial(_print, "".join(f"{game_id}\n" for game_id in game_ids()))
+    if len(arguments) > 1:
+        raise ValueError(f"games takes one id at most, got {arguments[1]!r} as well")
+    return partial(_print, _describe_game(arguments[0]) if arguments else _list_games())
+
+
+def _list_games() -> str:
+    rows: list[tuple[str, ...]] = [("game", "seats", "actions", "max moves", "solved value")]
+    for game_id in game_ids():
+        # One broken package must not hide the games of the others.
+        game = attempt(make_game, game_id)
+        rows.append((game_id, *_facts(game)) if isinstance(game, Game) else (game_id, game.error))
+    widths = [max(len(row[column]) for row in rows if len(row) > 2) for column in range(5)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
+        )
+        for row in rows
+    ]
+    return "\n".join([*lines, "", _GAMES_HINT])
+
+
+def _facts(game: Game) -> tuple[str, str, str, str]:
+    value = game.solved_value
+    solved = "-" if value is None else " ".join(f"{score:.4g}" for score in value)
+    return str(game.num_seats), str(game.num_actions), str(game.max_moves), solved
+
+
+def _describe_game(game_id: str) -> str:
+    game = make_game(game_id)
+    shown = attempt(_show_start, game)
+    if isinstance(shown, Failure):
+        raise ValueError(f"game {game_id!r} cannot be shown: {shown.error}")  # noqa: TRY004
+    seats, actions, moves, solved = _facts(game)
+    return (
+        f"{game_id}: {seats} seat{'s'[: game.num_seats != 1]}, {actions} actions, "
+        f"at most {moves} moves, solved value {solved}\n\n{shown}\n"
+    )
+
+
+def _show_start(game: Game) -> str:
+    start = start_position(game, seed=0)
+    return "\n\n".join(filter(None, (game.rules(), game.text(start.state, start.seat))))
 
 
 def _read_train(arguments: Sequence[str]) -> Job:

@@ -13,6 +13,12 @@ _RULES = ConfigDict(
     extra="forbid", use_attribute_docstrings=True, validate_default=True, allow_inf_nan=False
 )
 
+SELF_PLAY = "self"
+"""The opponent of a run whose learner plays every seat."""
+PAST_MODELS = ("pool:recency", "pool:rating")
+"""Opponents of a run that meets its own checkpoints."""
+_AUTO = "auto"
+
 PositiveInt = Annotated[int, Ge(1)]
 PositiveFloat = Annotated[float, Gt(0.0)]
 NonNegativeInt = Annotated[int, Ge(0)]
@@ -46,13 +52,15 @@ class RolloutConfig:
     num_episodes: PositiveInt = 256
     """Episodes of one step; a multiple of `group_size`."""
     group_size: PositiveInt = 16
-    """Episodes that share game, seat and the opponent's random stream."""
+    """Episodes of a seat that share the game and the opponent's random stream."""
     temperature: PositiveFloat = 1.0
     """Of the sampler, and of every log-prob that is compared with it."""
     max_reply_tokens: PositiveInt = 4
     """A longer reply is cut and counted as truncated."""
     max_context_tokens: PositiveInt = 256
     """An episode whose next turn does not fit is cut and counted as truncated."""
+    games_per_episode: PositiveInt = 1
+    """Games in one context against one opponent, rewarded by their mean; matches play one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
@@ -135,8 +143,10 @@ class SelectorConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
 class EvaluationConfig:
-    """Matches against the opponent: untrained, after warm-up, and at the end."""
+    """Matches against an opponent: untrained, after warm-up, and at the end."""
 
+    opponent: str = _AUTO
+    """`auto` is the run's `opponent`, or `random` where that is the learner itself."""
     num_games: PositiveInt = 400
     """Games of one match, equally many from each seat."""
     temperature: NonNegativeFloat = 1.0
@@ -168,7 +178,7 @@ class RunConfig:
     env: str = "earl/TicTacToe-v0"
     """The game, by its id."""
     opponent: str = "random"
-    """Who plays the other seats."""
+    """Plays the other seats: `random`, ..., `self`, or checkpoints by `pool:recency|rating`."""
     model: ModelConfig = ModelConfig()
     """The language model."""
     warmup: WarmupConfig = WarmupConfig()
@@ -187,3 +197,15 @@ class RunConfig:
     """Matches."""
     tracking: TrackingConfig = TrackingConfig()
     """Records."""
+
+    @property
+    def self_play(self) -> bool:
+        """Whether the learner plays every seat."""
+        return self.opponent == SELF_PLAY
+
+    @property
+    def match_opponent(self) -> str:
+        """The opponent of matches."""
+        if self.evaluation.opponent != _AUTO:
+            return self.evaluation.opponent
+        return "random" if self.opponent in (SELF_PLAY, *PAST_MODELS) else self.opponent

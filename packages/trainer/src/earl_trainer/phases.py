@@ -15,7 +15,7 @@ from earl_trainer.experience.prepare import Preparer
 from earl_trainer.learner.learner import Learner, Objective, UpdateSettings
 from earl_trainer.learner.optimizer import MasterAdamW, learning_rate
 from earl_trainer.rollout.policies import ReplyPolicy
-from earl_trainer.rollout.starts import grouped_starts
+from earl_trainer.rollout.starts import grouped_starts, self_play_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import EpisodeStart
 
@@ -33,7 +33,10 @@ class Phase:
     evaluation: str
     """Name of the match that is played before the phase's first step."""
     policy: ReplyPolicy
-    """Plays the learner's seat."""
+    """Plays the learner's seats."""
+    self_play: bool
+    """Whether these are all seats."""
+    games_per_episode: int
     algorithm: Algorithm
     kl_coefficient: float
     num_episodes: int
@@ -53,12 +56,14 @@ class Phase:
 
     def starts(self, seed: int, step: int, *, num_seats: int) -> list[EpisodeStart]:
         """Plan the episodes of one step."""
-        return grouped_starts(
+        plan = self_play_starts if self.self_play else grouped_starts
+        return plan(
             derive_seed(seed, self.name),
             step=step,
             num_episodes=self.num_episodes,
             group_size=self.group_size,
             num_seats=num_seats,
+            num_games=self.games_per_episode,
         )
 
     def lr(self, step: int) -> float:
@@ -125,6 +130,8 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         num_steps=config.warmup.num_steps,
         evaluation="initial",
         policy=policies[WARMUP],
+        self_play=config.self_play,
+        games_per_episode=config.rollout.games_per_episode,
         algorithm=ALGORITHMS["sft"],
         kl_coefficient=0.0,
         num_episodes=config.warmup.num_episodes,
@@ -138,6 +145,8 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         num_steps=config.learner.num_steps,
         evaluation="before",
         policy=policies[RL],
+        self_play=config.self_play,
+        games_per_episode=config.rollout.games_per_episode,
         algorithm=ALGORITHMS[config.algorithm.name],
         kl_coefficient=config.algorithm.kl_coefficient,
         num_episodes=config.rollout.num_episodes,

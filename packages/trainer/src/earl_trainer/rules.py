@@ -1,7 +1,6 @@
 """Rules between the fields of a config, and between a config and its model."""
 
 from earl_envs import (
-    OPPONENTS,
     Failure,
     Game,
     TextProtocol,
@@ -10,10 +9,11 @@ from earl_envs import (
     make_game,
     suggest,
 )
+from earl_envs.opponents.base import check_opponent
 from transformers import PreTrainedModel
 
 from earl_trainer.algorithms.table import ALGORITHMS
-from earl_trainer.config import RunConfig
+from earl_trainer.config import PAST_MODELS, SELF_PLAY, RunConfig
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.rollout.chat import ChatFormat
@@ -26,9 +26,10 @@ def check_config(config: RunConfig) -> None:
         ValueError: With the rule and the value.
     """
     game = make_game(config.env)
-    for name in (config.opponent, config.warmup.player):
-        if name not in OPPONENTS:
-            raise ValueError(suggest(name, OPPONENTS, what="opponent"))
+    if config.opponent not in (SELF_PLAY, *PAST_MODELS):
+        check_opponent(config.opponent)
+    check_opponent(config.match_opponent)
+    check_opponent(config.warmup.player)
     if config.algorithm.name not in ALGORITHMS:
         raise ValueError(suggest(config.algorithm.name, ALGORITHMS, what="algorithm"))
     if config.algorithm.kl_coefficient and not ALGORITHMS[config.algorithm.name].needs_old_logprobs:
@@ -37,8 +38,8 @@ def check_config(config: RunConfig) -> None:
             f"0, got {config.algorithm.kl_coefficient}"
         )
     check_model_name(config.model.name)
-    _check_batch(config)
     num_games, num_seats = config.evaluation.num_games, game.num_seats
+    _check_batch(config, num_seats=num_seats)
     if num_games % num_seats:
         raise ValueError(
             f"evaluation.num_games must be a multiple of the game's {num_seats} seats, "
@@ -81,12 +82,19 @@ def check_resumable(saved: RunConfig, config: RunConfig) -> None:
             raise ValueError(f"--resume keeps {name} at {value!r}, got {after[name]!r}")
 
 
-def _check_batch(config: RunConfig) -> None:
+def _check_batch(config: RunConfig, *, num_seats: int) -> None:
     rollout, algorithm = config.rollout, ALGORITHMS[config.algorithm.name]
-    if rollout.num_episodes % rollout.group_size:
+    seats = num_seats if config.self_play else 1
+    if rollout.num_episodes % (rollout.group_size * seats):
+        times = f" times the {seats} seats of self-play" if config.self_play else ""
         raise ValueError(
-            "rollout.num_episodes must be a multiple of rollout.group_size, got "
+            f"rollout.num_episodes must be a multiple of rollout.group_size{times}, got "
             f"{rollout.num_episodes} and {rollout.group_size}"
+        )
+    if config.warmup.num_episodes % seats:
+        raise ValueError(
+            f"warmup.num_episodes must be a multiple of the {seats} seats of self-play, got "
+            f"{config.warmup.num_episodes}"
         )
     if algorithm.needs_groups and rollout.group_size < 2:
         raise ValueError(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from earl_envs import FAILURES, FORFEITS, EndReason
+from earl_envs import CUTS, FAILURES, FORFEITS, EndReason
 
 
 class RunFailedError(RuntimeError):
@@ -16,14 +16,20 @@ class EpisodeStart:
 
     episode: int
     """Identity within the collection; replies are seeded by it."""
+    table: int
+    """Starts of one table are seats of the same games; every other seat is the opponent's."""
     group: int
-    """Episodes of one group share game, seat and the opponent's random stream."""
+    """Tables of one group share the games' seeds and the opponent's random stream."""
     seat: int
     """The seat that the learner plays."""
     game_seed: int
-    """Seeds the game's chance and the opponent."""
+    """Seeds the games' chance and the opponent."""
     reply_seed: int
     """Seeds the learner's own sampling."""
+    num_games: int = 1
+    """Games played one after the other in one context, against the same opponent."""
+    match: bool = False
+    """Whether the episode belongs to a match, which has an opponent of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,23 +53,60 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Episode:
-    """One finished game as the learner's seat lived it."""
+class PlayedGame:
+    """One game of an episode, as the learner's seat lived it."""
 
-    start: EpisodeStart
-    turns: Sequence[Turn]
+    game_seed: int
+    first_turn: int
+    """Index of the seat's first reply in this game among the episode's turns."""
     moves: Sequence[int]
     """Moves of all seats in the order they were played."""
     end_reason: EndReason
     outcome: float
-    """The rules' return for the learner's seat; -1 after a forfeit; 0 when cut or failed."""
+    """Score of the learner's seat, by the rules or for a forfeit; 0 when cut or failed."""
     detail: str = ""
     """What went wrong, when something did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """The games that a seat played in one context: one, unless the start asked for more."""
+
+    start: EpisodeStart
+    turns: Sequence[Turn]
+    games: Sequence[PlayedGame]
+    """At least one; fewer than asked for when something cut the episode or failed."""
+
+    @property
+    def moves(self) -> Sequence[int]:
+        """Moves of all games, one after the other."""
+        return tuple(move for game in self.games for move in game.moves)
+
+    @property
+    def end_reason(self) -> EndReason:
+        """Why the last game ended."""
+        return self.games[-1].end_reason
+
+    @property
+    def outcome(self) -> float:
+        """Mean score of the games that were asked for; one that never began counts 0, like a cut.
+
+        A policy so gains nothing by filling its context before the games are played.
+        """
+        return sum(game.outcome for game in self.games) / self.start.num_games
+
+    @property
+    def detail(self) -> str:
+        """What went wrong; of several games, how each of them ended."""
+        if self.start.num_games == 1:
+            return self.games[0].detail
+        ends = [f"{game.end_reason} {game.outcome:+g} {game.detail}" for game in self.games]
+        return "; ".join(f"game {number + 1}: {end.strip()}" for number, end in enumerate(ends))
 
     @property
     def truncated(self) -> bool:
         """Whether a token limit, and not the game, ended the episode or one of its replies."""
-        return self.end_reason is EndReason.CONTEXT_LIMIT or any(turn.cut for turn in self.turns)
+        return self.end_reason in CUTS or any(turn.cut for turn in self.turns)
 
     @property
     def failed(self) -> bool:
@@ -71,9 +114,9 @@ class Episode:
         return self.end_reason in FAILURES
 
     @property
-    def forfeited(self) -> bool:
-        """Whether the learner lost by a reply that was no legal move."""
-        return self.end_reason in FORFEITS
+    def num_forfeits(self) -> int:
+        """Games that the learner lost by a reply that was no legal move."""
+        return sum(game.end_reason in FORFEITS for game in self.games)
 
     @property
     def context_tokens(self) -> int:

@@ -4,6 +4,7 @@ from functools import cache
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from earl_envs.game import Game
 
@@ -17,6 +18,7 @@ _EMPTY_CELLS = tuple(
     tuple(cell for cell in range(9) if not cells >> cell & 1) for cells in range(_FULL + 1)
 )
 _MOVE_NAMES = tuple(f"[{cell + 1}]" for cell in range(9))
+_PLANES = (np.arange(_FULL + 1)[:, None] >> np.arange(9) & 1).astype(np.uint8).reshape(-1, 3, 3)
 
 
 @cache  # bounded by the game: twice its 5,478 positions
@@ -34,6 +36,7 @@ class TicTacToe(Game[Stones]):
     num_seats = 2
     num_actions = 9
     max_moves = 9
+    solved_value = (0.0, 0.0)
 
     def initial(self, rng: np.random.Generator) -> Stones:
         """Return the empty board."""
@@ -65,6 +68,10 @@ class TicTacToe(Game[Stones]):
         if _HAS_LINE[second]:
             return (-1.0, 1.0)
         return (0.0, 0.0) if first | second == _FULL else None
+
+    def planes(self, state: Stones, seat: int) -> NDArray[np.uint8]:
+        """Return own stones and the opponent's. [2, 3, 3]."""
+        return _PLANES[[state[seat], state[1 - seat]]]
 
     def text(self, state: Stones, seat: int) -> str:
         """Draw the board: own stones X, the opponent's O, empty cells their number 1 to 9."""

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import final
 
 from earl_envs import EndReason
+from earl_envs.evaluation.intervals import difference_interval, wilson_interval
 
-from earl_trainer.evaluation.intervals import difference_interval, wilson_interval
 from earl_trainer.types import Episode, RunFailedError
 
 
@@ -40,21 +40,20 @@ class MatchResult:
             raise RunFailedError(
                 f"all {len(episodes)} games of the match failed: {episodes[0].detail}"
             )
-        wins = sum(episode.outcome > 0 for episode in played)
+        games = [game for episode in played for game in episode.games]
+        wins = sum(game.outcome > 0 for game in games)
         # A cut game has outcome 0 but is no draw: nobody agreed to one.
-        draws = sum(
-            episode.outcome == 0 and episode.end_reason is EndReason.FINISHED for episode in played
-        )
+        draws = sum(game.outcome == 0 and game.end_reason is EndReason.FINISHED for game in games)
         num_replies = sum(len(episode.turns) for episode in played)
-        low, high = wilson_interval(wins, len(played))
+        low, high = wilson_interval(wins, len(games))
         return cls(
-            games=len(played),
-            win_rate=wins / len(played),
+            games=len(games),
+            win_rate=wins / len(games),
             win_rate_low=low,
             win_rate_high=high,
-            draw_rate=draws / len(played),
-            loss_rate=(len(played) - wins - draws) / len(played),
-            illegal_rate=sum(episode.forfeited for episode in played) / max(1, num_replies),
+            draw_rate=draws / len(games),
+            loss_rate=(len(games) - wins - draws) / len(games),
+            illegal_rate=sum(episode.num_forfeits for episode in played) / max(1, num_replies),
         )
 
     def gain_over(self, earlier: "MatchResult") -> tuple[float, float, float]:

@@ -77,15 +77,17 @@ def _sample(episode_index: int, turns: Sequence[Turn]) -> Sample:
 
 
 def rewards_of(episodes: Sequence[Episode], config: RewardConfig) -> list[float]:
-    """Reward each episode for the learner's seat: the game's outcome, less a penalty for a forfeit.
+    """Reward each episode for the learner's seat: the games' outcome, less a penalty for forfeits.
 
     The penalty makes a reply that is no move worse than a lost game, which it otherwise equals.
-    Episodes cut by a token limit get 0 if `config.truncation` says so.
+    Outcome and penalty are means over the games that the episode was to have. Episodes cut by a
+    token limit get 0 if `config.truncation` says so.
     """
     return [
         0.0
         if episode.truncated and config.truncation == "zero"
-        else episode.outcome - (config.illegal_penalty if episode.forfeited else 0.0)
+        else episode.outcome
+        - config.illegal_penalty * episode.num_forfeits / episode.start.num_games
         for episode in episodes
     ]
 
@@ -95,15 +97,23 @@ def episode_advantages(
 ) -> list[float]:
     """Estimate the advantage of each episode; failed ones get 0 and count in no group.
 
+    Neither do episodes without a turn: another seat's forfeit came before the first reply.
+    Seats of one group are compared apart. In self-play the seats' rewards of a zero-sum game cancel
+    out, so that a common mean would say nothing, and the edge of moving first would count as skill:
+    the role-conditioned baseline of SPIRAL (Liu et al., 2025, arXiv:2506.24119), here
+    over the group instead of a running mean.
+
     Args:
         episodes: [E].
         rewards: [E].
         estimate: The algorithm's estimator.
     """
-    played = [index for index, episode in enumerate(episodes) if not episode.failed]
+    played = [i for i, episode in enumerate(episodes) if episode.turns and not episode.failed]
+    roles = [(episodes[index].start.group, episodes[index].start.seat) for index in played]
+    number = {role: place for place, role in enumerate(dict.fromkeys(roles))}
     estimated = estimate(
         torch.tensor([rewards[index] for index in played], dtype=torch.float32),
-        torch.tensor([episodes[index].start.group for index in played], dtype=torch.int64),
+        torch.tensor([number[role] for role in roles], dtype=torch.int64),
     )
     advantages = [0.0] * len(episodes)
     for index, advantage in zip(played, estimated.tolist(), strict=True):

@@ -35,6 +35,7 @@ _CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}" + _ASSISTANT + "{% endif %}"
 )
 _NUM_VOCABULARY_GAMES = 200
+_MAX_NAMED_MOVES = 64
 
 
 def build_tokenizer(game: Game, *, seed: int) -> PreTrainedTokenizerFast:
@@ -102,7 +103,9 @@ def _texts(game: Game, *, seed: int) -> Iterable[str]:
         for index in running:
             state, seat, legal = batch.state(index), int(batch.seats[index]), batch.legal(index)
             said = [attempt(protocol.turn_message, state, seat)]
-            said += [attempt(protocol.format_move, state, action) for action in legal]
+            # Games with a thousand moves have few words: some moves a position are enough.
+            named = legal[:: 1 + len(legal) // _MAX_NAMED_MOVES]
+            said += [attempt(protocol.format_move, state, action) for action in named]
             # A position that cannot be shown ends its episode later on, with the reason.
             yield from (text for text in said if not isinstance(text, Failure))
             actions.append(legal[rng.integers(len(legal))])

@@ -1,4 +1,4 @@
-"""Who plays the learner's seat: the language model, or a script that shows it how."""
+"""Who replies at a table: the language model, or a script that shows it how."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from earl_trainer.types import EpisodeStart
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One turn of the learner's seat."""
+    """One turn of a seat that replies."""
 
     start: EpisodeStart
     turn: int

@@ -5,11 +5,11 @@ from earl_trainer.types import EpisodeStart
 
 
 def grouped_starts(
-    seed: int, *, step: int, num_episodes: int, group_size: int, num_seats: int
+    seed: int, *, step: int, num_episodes: int, group_size: int, num_seats: int, num_games: int = 1
 ) -> list[EpisodeStart]:
     """Plan one step's episodes: groups that share everything but the learner's own sampling.
 
-    Seats alternate from group to group, so every seat is trained equally. Within a group the game
+    Seats alternate from group to group, so every seat is trained equally. Within a group the games
     and the opponent's random stream are the same, which leaves the replies as the only cause of
     different rewards until the games part.
 
@@ -23,17 +23,49 @@ def grouped_starts(
     return [
         EpisodeStart(
             episode=episode,
+            table=episode,
             group=episode // group_size,
             seat=(episode // group_size) % num_seats,
             game_seed=derive_seed(seed, "game", step, episode // group_size),
             reply_seed=derive_seed(seed, "reply", step, episode),
+            num_games=num_games,
+        )
+        for episode in range(num_episodes)
+    ]
+
+
+def self_play_starts(
+    seed: int, *, step: int, num_episodes: int, group_size: int, num_seats: int, num_games: int = 1
+) -> list[EpisodeStart]:
+    """Plan one step's episodes where the learner plays every seat of every table.
+
+    Each seat of a table is an episode of its own, with its own context and sampling. A group is
+    `group_size` tables that start alike.
+
+    Raises:
+        ValueError: If `num_episodes` is not a multiple of `group_size` tables.
+    """
+    if num_episodes % (group_size * num_seats):
+        raise ValueError(
+            f"num_episodes must be a multiple of group_size times the game's {num_seats} seats, "
+            f"got {num_episodes} and {group_size}"
+        )
+    return [
+        EpisodeStart(
+            episode=episode,
+            table=episode // num_seats,
+            group=episode // num_seats // group_size,
+            seat=episode % num_seats,
+            game_seed=derive_seed(seed, "game", step, episode // num_seats // group_size),
+            reply_seed=derive_seed(seed, "reply", step, episode),
+            num_games=num_games,
         )
         for episode in range(num_episodes)
     ]
 
 
 def paired_starts(seed: int, *, num_games: int, num_seats: int) -> list[EpisodeStart]:
-    """Plan a match: every game seed is played once from each seat.
+    """Plan a match: every game seed is played once from each seat, each game in its own context.
 
     Raises:
         ValueError: If `num_games` is not a multiple of `num_seats`.
@@ -45,10 +77,12 @@ def paired_starts(seed: int, *, num_games: int, num_seats: int) -> list[EpisodeS
     return [
         EpisodeStart(
             episode=episode,
+            table=episode,
             group=episode // num_seats,
             seat=episode % num_seats,
             game_seed=derive_seed(seed, "match", episode // num_seats),
             reply_seed=derive_seed(seed, "match-reply", episode),
+            match=True,
         )
         for episode in range(num_games)
     ]

@@ -59,31 +59,46 @@ class StageClock:
 
 
 def episode_metrics(episodes: Sequence[Episode], rewards: Sequence[float]) -> dict[str, float]:
-    """Summarise outcomes and replies; rates are shares of the episodes that did not fail."""
+    """Summarise outcomes and replies; rates are shares of the games whose episode did not fail."""
     played = [index for index, episode in enumerate(episodes) if not episode.failed]
-    outcomes = np.array([episodes[index].outcome for index in played])
-    finished = np.array(
-        [episodes[index].end_reason is EndReason.FINISHED for index in played], dtype=np.bool_
-    )
+    games = [game for index in played for game in episodes[index].games]
     own_rewards = np.array([rewards[index] for index in played])
     num_replies = sum(len(episodes[index].turns) for index in played)
-    num_played = max(1, len(played))
-    wins, draws = float((outcomes > 0).sum()), float(((outcomes == 0) & finished).sum())
+    num_games = max(1, len(games))
+    wins = sum(game.outcome > 0 for game in games)
+    draws = sum(game.outcome == 0 and game.end_reason is EndReason.FINISHED for game in games)
     return {
         "reward/mean": float(own_rewards.mean()) if played else 0.0,
         "reward/std": float(own_rewards.std()) if played else 0.0,
-        "game/win_rate": wins / num_played,
-        "game/draw_rate": draws / num_played,
-        "game/loss_rate": (len(played) - wins - draws) / num_played,
-        "game/illegal_rate": sum(episodes[i].forfeited for i in played) / max(1, num_replies),
-        "game/turns_mean": num_replies / num_played,
+        "game/win_rate": wins / num_games,
+        "game/draw_rate": draws / num_games,
+        "game/loss_rate": (len(games) - wins - draws) / num_games,
+        "game/illegal_rate": sum(episodes[i].num_forfeits for i in played) / max(1, num_replies),
+        "game/turns_mean": num_replies / num_games,
         "game/failed_episodes": float(len(episodes) - len(played)),
-        "context/truncated_share": sum(episodes[i].truncated for i in played) / num_played,
+        "context/truncated_share": sum(episodes[i].truncated for i in played) / max(1, len(played)),
+        **_win_rates([episodes[index] for index in played]),
         **{
-            f"end/{reason}": float(sum(episode.end_reason is reason for episode in episodes))
+            f"end/{reason}": float(
+                sum(game.end_reason is reason for episode in episodes for game in episode.games)
+            )
             for reason in EndReason
         },
     }
+
+
+def _win_rates(played: Sequence[Episode]) -> dict[str, float]:
+    """Win rates by seat; and by place in the context where that holds several games.
+
+    The latter is the learning curve within an episode.
+    """
+    wins: dict[str, list[bool]] = {}
+    for episode in sorted(played, key=lambda episode: episode.start.seat):
+        for place, game in enumerate(episode.games):
+            wins.setdefault(f"game/win_rate_seat_{episode.start.seat}", []).append(game.outcome > 0)
+            if episode.start.num_games > 1:
+                wins.setdefault(f"game/win_rate_game_{place}", []).append(game.outcome > 0)
+    return {name: sum(won) / len(won) for name, won in wins.items()}
 
 
 def context_metrics(report: ContextReport) -> dict[str, float]:

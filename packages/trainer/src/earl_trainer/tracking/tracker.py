@@ -45,6 +45,16 @@ class Tracker:
                 "seat": episode.start.seat,
                 "game_seed": episode.start.game_seed,
                 "moves": list(episode.moves),
+                "games": [
+                    {
+                        "game_seed": game.game_seed,
+                        "first_turn": game.first_turn,
+                        "moves": list(game.moves),
+                        "end_reason": game.end_reason,
+                        "outcome": game.outcome,
+                    }
+                    for game in episode.games
+                ],
                 "replies": [turn.text for turn in episode.turns],
                 "context_tokens": episode.context_tokens,
                 "end_reason": episode.end_reason,

@@ -5,14 +5,14 @@ import math
 _Z_95 = 1.959963984540054
 
 
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+def wilson_interval(successes: float | int, trials: int) -> tuple[float, float]:
     """95 % score interval of a success rate.
 
     (p + z^2/2n -+ z sqrt(p (1 - p)/n + z^2/4n^2)) / (1 + z^2/n) (Wilson, JASA 22, 1927), which
     stays inside [0, 1] and is right near its ends, where the normal interval is not.
 
     Args:
-        successes: At most `trials`.
+        successes: At most `trials`; a draw may count as half of one.
         trials: At least 1.
     """
     if not 0 <= successes <= trials or trials < 1:

@@ -1,5 +1,5 @@
 import pytest
-from earl_trainer.evaluation.intervals import difference_interval, wilson_interval
+from earl_envs.evaluation.intervals import difference_interval, wilson_interval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,3 +57,8 @@ def test_the_difference_the_other_way_round_is_its_mirror_image():
 def test_counts_that_are_none_are_refused(successes, trials):
     with pytest.raises(ValueError, match=f"got {successes}/{trials}"):
         wilson_interval(successes, trials)
+
+
+def test_draws_count_as_half_a_success():
+    low, high = wilson_interval(7.5, 20)
+    assert wilson_interval(7, 20) < (low, high) < wilson_interval(8, 20)

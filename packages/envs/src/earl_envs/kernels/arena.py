@@ -1,0 +1,89 @@
+"""All arrays of a compiled batch in one block of memory.
+
+A compiled function unpacks every array argument anew at each call, which takes longer than a move
+does. So it gets one array, in whose head it finds where the others begin.
+"""
+
+from collections.abc import Callable
+from typing import Any, final, no_type_check
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from earl_envs.kernels.rules import KernelRules
+
+BOARDS, LEGAL, KEYS, ACTIONS, INDICES, RETURNS, NUM_MOVES, EPISODES = range(8)
+SEATS, DONE, SEEN, MOVES, OBSERVATIONS, FINAL, MASK = range(8, 15)
+"""Numbers of the regions. BOARDS are the cells of the seat to move and of the other one, of seats 0
+and 1 once the game is over; LEGAL are the moves as bits, KEYS the slots' seeds; SEEN marks the
+games named in a call."""
+
+AUTORESET, NUM_GAMES = 20, 21
+"""Places of two numbers in the head, after the offsets of the regions in bytes."""
+
+_HEAD_BYTES = 192
+_ALIGNMENT_BYTES = 64
+
+
+@no_type_check
+def _pointer_to(kind: types.Type) -> Callable[..., Any]:
+    @intrinsic
+    def pointer(typing_context: object, block: object, offset: object) -> object:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> object:  # noqa: ANN401
+            data = context.make_array(signature.args[0])(context, builder, values[0]).data
+            place = builder.gep(data, [values[1]])
+            return builder.bitcast(place, context.get_value_type(signature.return_type))
+
+        return types.CPointer(kind)(block, types.int64), emit
+
+    return pointer
+
+
+# `int64s(block, offset)` and so on: where the numbers lie that begin so many bytes after the start.
+# An index into a pointer is taken as it is; one into an array is first asked for its sign, and a
+# slice of an array counts its users, which costs as much as the moves.
+int64s, int32s, int8s = _pointer_to(types.int64), _pointer_to(types.int32), _pointer_to(types.int8)
+float32s = _pointer_to(types.float32)
+
+
+@final
+class Arena:
+    """The block, and the arrays in it by the number of their region."""
+
+    def __init__(self, rules: KernelRules, *, num_games: int, autoreset: bool) -> None:
+        shapes = _shapes(rules, num_games)
+        sizes = [np.dtype(kind).itemsize * int(np.prod(shape)) for kind, shape in shapes]
+        # Whatever the number of games, every array is aligned for its type.
+        padded = [-(-size // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES for size in sizes]
+        offsets = np.cumsum([_HEAD_BYTES, *padded])
+        self.block = np.zeros(offsets[-1], np.uint8)
+        head = self.block[:_HEAD_BYTES].view(np.int64)
+        head[: len(offsets)] = offsets
+        head[AUTORESET], head[NUM_GAMES] = autoreset, num_games
+        self.arrays: list[NDArray[Any]] = [
+            self.block[offset : offset + size].view(kind).reshape(shape)
+            for offset, size, (kind, shape) in zip(offsets, sizes, shapes, strict=False)
+        ]
+
+
+def _shapes(rules: KernelRules, num_games: int) -> list[tuple[type, tuple[int, ...]]]:
+    planes = (num_games, *rules.planes_shape)
+    return [
+        (np.int64, (num_games, 2)),
+        (np.int64, (num_games,)),
+        (np.int64, (num_games,)),
+        (np.int64, (num_games,)),
+        (np.int64, (num_games,)),
+        (np.float32, (num_games, 2)),
+        (np.int32, (num_games,)),
+        (np.int32, (num_games,)),
+        (np.int8, (num_games,)),
+        (np.bool_, (num_games,)),
+        (np.uint8, (num_games,)),
+        (np.int8, (num_games, rules.max_moves)),
+        (np.uint8, planes),
+        (np.uint8, planes),
+        (np.bool_, (num_games, rules.num_actions)),
+    ]

@@ -1,0 +1,156 @@
+"""Batches whose games are stepped by compiled code."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, final
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from earl_envs.batch_base import Batch, read_only
+from earl_envs.game import Game
+from earl_envs.kernels import arena
+from earl_envs.kernels.arena import Arena
+from earl_envs.kernels.bits import signed
+from earl_envs.kernels.names import kernel_name
+from earl_envs.kernels.rules import KernelRules
+from earl_envs.kernels.stepping import UNSOUND, Loop, make_draw, make_step
+
+PARALLEL_GAMES = 4096
+"""From so many games on, waking the other threads takes less time than they save."""
+
+
+@final
+class KernelBatch(Batch):
+    """A batch of a game with compiled rules; see `Batch`.
+
+    All arrays, masks and observations too, are buffers that a step brings up to date; none is made
+    anew. The compiled code checks all moves before it makes the first.
+    """
+
+    def __init__(self, game: Game, *, seeds: Sequence[int], autoreset: bool = False) -> None:
+        super().__init__(game, seeds=seeds, autoreset=autoreset)
+        name = kernel_name(game)
+        if name is None:
+            raise ValueError(f"{type(game).__name__} has no compiled rules of this size")
+        self._name = name
+        self._rules = _rules(name)
+        self.failed: Mapping[int, str] = {}  # compiled rules do not fail
+        memory = Arena(self._rules, num_games=self.batch_size, autoreset=autoreset)
+        self._block, self._arrays = memory.block, memory.arrays
+        self._actions, self._indices = self._arrays[arena.ACTIONS], self._arrays[arena.INDICES]
+        views = [read_only(array) for array in self._arrays]
+        self.seats, self.done = views[arena.SEATS], views[arena.DONE]
+        self.returns, self.num_moves = views[arena.RETURNS], views[arena.NUM_MOVES]
+        self.episodes, self._legal_mask = views[arena.EPISODES], views[arena.MASK]
+        self._observations, self._final = views[arena.OBSERVATIONS], views[arena.FINAL]
+        self._arrays[arena.KEYS][:] = [signed(seed % 2**64) for seed in seeds]
+        self._set_up(np.arange(self.batch_size))
+        self._step, self._draw = _loops(name, everyone=True, parallel=False)
+
+    @property
+    def legal_mask(self) -> NDArray[np.bool_]:
+        """The actions open in each game, none where it is over; live. [N, num_actions]."""
+        return self._legal_mask
+
+    @property
+    def observations(self) -> NDArray[np.uint8]:
+        """What the seat to move sees of each game; live. [N, *planes]."""
+        return self._observations
+
+    @property
+    def final_observations(self) -> NDArray[np.uint8]:
+        """How the latest finished games looked to seat 0; live. [N, *planes]."""
+        return self._final if self.autoreset else self._observations
+
+    def step(self, actions: ArrayLike, indices: ArrayLike | None = None) -> None:
+        """Make one move in each of some games; see `Batch.step`."""
+        num, everyone = self.batch_size, self._num_running == self.batch_size and indices is None
+        if actions is not self._actions or not everyone:
+            num = self._take(actions, indices, everyone=everyone)
+        step = self._step if everyone and num < PARALLEL_GAMES else self._loops(num, everyone)[0]
+        num_finished = step(self._block, num)
+        if num_finished == UNSOUND:
+            self._checked_moves(self._actions[:num], None if everyone else self._indices[:num])
+            raise AssertionError("the compiled check of the moves and the general one disagree")
+        if not self.autoreset:
+            self._num_running -= num_finished
+
+    def restart(self, indices: ArrayLike) -> None:
+        """Begin the next game of some slots; see `Batch.restart`."""
+        games = np.array(self._checked_indices(indices), np.intp)
+        self._arrays[arena.EPISODES][games] += 1
+        self._set_up(games)
+
+    def random_actions(self) -> NDArray[np.int64]:
+        """Draw one legal action for every unfinished game; see `Batch.random_actions`."""
+        num, everyone = self._num_running, self._num_running == self.batch_size
+        if not everyone:
+            self._indices[:num] = np.flatnonzero(self.seats >= 0)
+        draw = self._draw if everyone and num < PARALLEL_GAMES else self._loops(num, everyone)[1]
+        draw(self._block, num)
+        return self._actions if everyone else self._actions[:num]
+
+    def state(self, index: int) -> Hashable:
+        """Return the state of a game as its own rules have it."""
+        self._check_index(index)
+        own, other = self._arrays[arena.BOARDS][index].tolist()
+        first, second = (other, own) if self.seats[index] == 1 else (own, other)
+        return self._rules.state(first, second, int(self.num_moves[index]))
+
+    def legal(self, index: int) -> list[int]:
+        """Return the actions open in a game, none when it is over."""
+        self._check_index(index)
+        return np.flatnonzero(self._legal_mask[index]).tolist()
+
+    def moves(self, index: int) -> tuple[int, ...]:
+        """Return the actions made in a game so far."""
+        self._check_index(index)
+        return tuple(self._arrays[arena.MOVES][index, : self.num_moves[index]].tolist())
+
+    def _take(self, actions: ArrayLike, indices: ArrayLike | None, *, everyone: bool) -> int:
+        """Put the moves of a call where the compiled code looks for them; return their number."""
+        moves = np.asarray(actions)
+        games = np.flatnonzero(self.seats >= 0) if indices is None else np.asarray(indices)
+        if not _fit(moves, games, self.batch_size):
+            sound_games, sound_moves = self._checked_moves(actions, indices)
+            games, moves = np.array(sound_games, np.int64), np.array(sound_moves, np.int64)
+        self._actions[: len(moves)] = moves
+        if not everyone:
+            self._indices[: len(games)] = games
+        return len(moves)
+
+    def _set_up(self, games: NDArray[np.intp]) -> None:
+        arrays, game = self._arrays, self.game
+        state = game.initial(np.random.default_rng(0))  # the same for any seed in these games
+        arrays[arena.BOARDS][games] = self._rules.start[:2]
+        arrays[arena.LEGAL][games] = self._rules.start[2]
+        for number in (arena.RETURNS, arena.NUM_MOVES, arena.SEATS, arena.DONE):
+            arrays[number][games] = 0
+        arrays[arena.OBSERVATIONS][games] = game.planes(state, 0)
+        arrays[arena.MASK][games] = np.isin(np.arange(game.num_actions), game.legal(state))
+        self._num_running = int(np.count_nonzero(self.seats >= 0))
+
+    def _loops(self, num: int, everyone: bool) -> tuple[Loop, Loop]:
+        parallel = num >= PARALLEL_GAMES and numba.get_num_threads() > 1
+        return _loops(self._name, everyone=everyone, parallel=parallel)
+
+
+@cache
+def _rules(name: str) -> KernelRules:
+    return import_module(f"earl_envs.kernels.{name}").RULES
+
+
+@cache
+def _loops(name: str, *, everyone: bool, parallel: bool) -> tuple[Loop, Loop]:
+    kind = {"everyone": everyone, "parallel": parallel}
+    return make_step(_rules(name), **kind), make_draw(_rules(name), **kind)
+
+
+def _fit(moves: NDArray[Any], games: NDArray[Any], batch_size: int) -> bool:
+    are_ints = all(
+        array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64) for array in (moves, games)
+    )
+    return are_ints and moves.ndim == games.ndim == 1 and len(moves) == len(games) <= batch_size

@@ -1,0 +1,162 @@
+"""A model behind an OpenAI-compatible chat endpoint as opponent."""
+
+import http.client
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from typing import Any, final
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from earl_envs.game import Game, State
+from earl_envs.text.protocol import TextProtocol
+
+API_KEY_VARIABLE = "OPENAI_API_KEY"
+_MAX_ANSWER_BYTES = 4 * 2**20
+_CHUNK_BYTES = 2**16
+_MAX_QUOTED_CHARS = 200
+
+
+class EndpointError(RuntimeError):
+    """The endpoint gave no usable answer."""
+
+
+@final
+class EndpointOpponent:
+    """Asks a server for every move: the rules, then the board as the seat sees it.
+
+    A reply without a legal move is asked for again with another seed. Anything else that goes wrong
+    raises `EndpointError`, so that the episode ends as an error and not as a win.
+
+    Example:
+        opponent = EndpointOpponent("http://localhost:8000/v1", model="my-model")
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str,
+        timeout_s: float | int = 60.0,
+        num_retries: int = 2,
+        temperature: float | int | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        """Say whom to ask; nothing is sent yet.
+
+        Args:
+            url: Base address, to which `/chat/completions` is added.
+            model: Name of the model on the server.
+            timeout_s: How long one request may take in all.
+            num_retries: How often a reply without a legal move is asked for again.
+            temperature: Of the server's sampling; None leaves it to the server.
+            api_key: Sent as bearer token; by default the environment variable `OPENAI_API_KEY`
+                at the time of the request, or nothing.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise ValueError(f"an endpoint is an address such as http://host:8000/v1, got {url!r}")
+        if not model:
+            raise ValueError(f"an endpoint needs the name of a model: {url}#MODEL")
+        if not timeout_s > 0:
+            raise ValueError(f"timeout_s must be > 0, got {timeout_s}")
+        if num_retries < 0:
+            raise ValueError(f"num_retries must be >= 0, got {num_retries}")
+        self._url = url.rstrip("/") + "/chat/completions"
+        self._model = model
+        self._timeout_s = float(timeout_s)
+        self._num_retries = num_retries
+        self._temperature = temperature
+        self._api_key = api_key
+        self._opener = urllib.request.build_opener(_NoRedirects())
+
+    @classmethod
+    def from_text(cls, address: str) -> "EndpointOpponent":
+        """Read an address such as `http://localhost:8000/v1#my-model`."""
+        url, _, model = address.partition("#")
+        return cls(url, model=model)
+
+    def move(self, game: Game[State], state: State, seat: int, rng: np.random.Generator) -> int:
+        """Ask for a move until a reply names a legal one.
+
+        Raises:
+            EndpointError: If no reply does, or the server does not answer as it should.
+        """
+        protocol = TextProtocol(game)
+        messages = [
+            {"role": "system", "content": protocol.system_message()},
+            {"role": "user", "content": protocol.turn_message(state, seat)},
+        ]
+        detail = ""
+        for _ in range(self._num_retries + 1):
+            parsed = protocol.parse(self._reply(messages, seed=int(rng.integers(2**31))), state)
+            if parsed.action is not None:
+                return parsed.action
+            detail = parsed.detail
+        raise EndpointError(
+            f"{self._model} named no legal move in {self._num_retries + 1} replies: {detail}"
+        )
+
+    def _reply(self, messages: list[dict[str, str]], *, seed: int) -> str:
+        body: dict[str, Any] = {"model": self._model, "messages": messages, "seed": seed}
+        if self._temperature is not None:
+            body["temperature"] = self._temperature
+        answer = self._post(json.dumps(body).encode())
+        try:
+            content = json.loads(answer)["choices"][0]["message"]["content"]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise EndpointError(f"{self._url} answered {_quote(answer)}") from None
+        # A model that spends its tokens on reasoning has no content.
+        if content is None:
+            return ""
+        if not isinstance(content, str):
+            raise EndpointError(f"{self._url} answered with content {_quote(answer)}")
+        return content
+
+    def _post(self, body: bytes) -> bytes:
+        headers = {"Content-Type": "application/json"}
+        key = os.environ.get(API_KEY_VARIABLE) if self._api_key is None else self._api_key
+        if key:
+            headers["Authorization"] = f"Bearer {key.strip()}"
+        request = urllib.request.Request(self._url, data=body, headers=headers, method="POST")
+        deadline_s = time.monotonic() + self._timeout_s
+        try:
+            with self._opener.open(request, timeout=self._timeout_s) as response:
+                return _read(response, deadline_s)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise EndpointError(f"{self._url} answered {error.code}: {error.reason}") from None
+        except (OSError, http.client.HTTPException) as error:
+            cause = error.reason if isinstance(error, urllib.error.URLError) else error
+            if isinstance(cause, TimeoutError):
+                cause = f"no answer within {self._timeout_s:g} s"
+            raise EndpointError(f"{self._url} failed: {cause}") from None
+
+
+@final
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Makes a redirect an error: following it would send the key to whoever it names."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - urllib's signature
+        """Follow nothing."""
+
+
+def _read(response: http.client.HTTPResponse, deadline_s: float) -> bytes:
+    """Read an answer; the socket's own time limit is per packet, so the clock is watched here."""
+    chunks: list[bytes] = []
+    num_bytes = 0
+    while chunk := response.read1(_CHUNK_BYTES):
+        chunks.append(chunk)
+        num_bytes += len(chunk)
+        if time.monotonic() > deadline_s:
+            raise TimeoutError
+        if num_bytes > _MAX_ANSWER_BYTES:
+            raise EndpointError(f"the answer is longer than {_MAX_ANSWER_BYTES} bytes")
+    return b"".join(chunks)
+
+
+def _quote(answer: bytes) -> str:
+    return repr(answer[:_MAX_QUOTED_CHARS].decode(errors="replace"))

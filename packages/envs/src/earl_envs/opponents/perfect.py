@@ -1,0 +1,64 @@
+"""Perfect play of the games that can be solved on the spot."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, cast, final
+
+import numpy as np
+
+from earl_envs.game import Game, State
+from earl_envs.opponents.compiled import has_numba, is_usual_connect_four
+from earl_envs.opponents.connect_four_book import MAX_STONES, book_column
+from earl_envs.opponents.minimax import Minimax
+from earl_envs.opponents.zero_sum import NUM_WORLDS
+
+if TYPE_CHECKING:
+    from earl_envs.opponents.connect_four_solver import ConnectFourSolver
+
+
+@final
+class PerfectOpponent:
+    """Never gives away a win or a draw.
+
+    Connect Four on its usual board: from ten stones on, an exact search finds the moves that win
+    soonest or lose latest, and one of them is drawn; before that, the shipped book has a move for
+    every position that the player itself brings about. Other openings are searched, which takes
+    seconds at eight stones and minutes at the empty board. Any other game without hidden parts is
+    left to `Minimax`, which refuses large ones.
+    """
+
+    def __init__(self) -> None:
+        self._minimax = Minimax()
+
+    @cached_property
+    def _solver(self) -> "ConnectFourSolver":
+        from earl_envs.opponents.connect_four_solver import ConnectFourSolver
+
+        return ConnectFourSolver()
+
+    def move(self, game: Game[State], state: State, seat: int, rng: np.random.Generator) -> int:
+        """Return a move that keeps the value of the position.
+
+        Raises:
+            ImportError: If Connect Four is asked for without numba.
+            ValueError: If the game hides something, is large, or not one of two opposed seats.
+        """
+        if is_usual_connect_four(game):
+            return self._connect_four_move(cast("tuple[int, int]", state), seat, rng)
+        if any(game.resample(state, seat, rng) != state for _ in range(NUM_WORLDS)):
+            raise ValueError("perfect play is for games that hide nothing; use 'mcts:SIMULATIONS'")
+        return self._minimax.move(game, state, seat, rng)
+
+    def _connect_four_move(
+        self, stones: tuple[int, int], seat: int, rng: np.random.Generator
+    ) -> int:
+        if not has_numba():
+            raise ImportError(
+                "perfect play of Connect Four needs numba: pip install earl-envs[fast]"
+            )
+        own, taken = stones[seat], stones[0] | stones[1]
+        if taken.bit_count() <= MAX_STONES:
+            column = book_column(own, taken)
+            if column is not None:
+                return column
+        columns = self._solver.optimal_columns(own, taken)
+        return columns[rng.integers(len(columns))]

@@ -1,0 +1,181 @@
+"""One question for anybody's game: is it fit for everything that is derived from its rules?"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, final
+
+from earl_envs.boundary import Failure, attempt
+from earl_envs.suggest import suggest
+from earl_envs.testing import (
+    batch,
+    chat,
+    faces,
+    information,
+    rules,
+    seeding,
+    strength,
+    text,
+    vector,
+    worker,
+)
+from earl_envs.testing.context import Check, Context, make_context
+from earl_envs.testing.finding import Finding
+
+_RULES: Mapping[str, Check] = {
+    "declaration": rules.declaration,
+    "playthrough": rules.playthrough,
+    "legal_actions": rules.legal_actions,
+    "terminal_states": rules.terminal_states,
+    "purity": rules.purity,
+    "scores": rules.scores,
+    "forfeits": rules.forfeits,
+}
+CHECKS: Mapping[str, Check] = MappingProxyType({
+    **_RULES,
+    "seed_control": seeding.seed_control,
+    "episode_determinism": seeding.episode_determinism,
+    "episode_isolation": seeding.episode_isolation,
+    "global_random_state": seeding.global_random_state,
+    "clone": seeding.clone,
+    "record": seeding.record,
+    "texts": information.texts,
+    "planes": information.planes,
+    "resample": information.resample,
+    "move_round_trip": text.move_round_trip,
+    "reply_table": text.reply_table,
+    "illegal_policies": chat.illegal_policies,
+    "canary_floor": chat.canary_floor,
+    "reply_leak": chat.reply_leak,
+    "end_reasons": chat.end_reasons,
+    "chat_clone": chat.chat_clone,
+    "prompt_growth": chat.prompt_growth,
+    "batch_agreement": batch.batch_agreement,
+    "batch_subsets": batch.batch_subsets,
+    "batch_restart": batch.batch_restart,
+    "gymnasium_env": faces.gymnasium_env,
+    "gymnasium_text_env": faces.gymnasium_text_env,
+    "gymnasium_vector": vector.gymnasium_vector,
+    "opponent_failure": faces.opponent_failure,
+    "pettingzoo_aec": faces.pettingzoo_aec,
+    "pettingzoo_parallel": faces.pettingzoo_parallel,
+    "strong_beats_random": strength.strong_beats_random,
+    "spawn_worker": worker.spawn_worker,
+})
+"""Every check by name, in the order they are run."""
+
+_MAX_FINDINGS = 3  # of one check; more of the same kind teach nothing
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was checked of a game."""
+
+    game_id: str
+    """The game."""
+    num_games: int
+    """Random games that the checks looked at."""
+    passed: tuple[str, ...]
+    """Checks without a finding."""
+    findings: Mapping[str, tuple[Finding, ...]]
+    """What is wrong, by check: the first few findings of each."""
+    skipped: tuple[str, ...]
+    """Checks that were not run, as the rules they build on do not hold."""
+
+    def __str__(self) -> str:
+        num_checks = len(self.passed) + len(self.findings)
+        lines = [f"{self.game_id}: {len(self.passed)} of {num_checks} checks passed"]
+        for name, findings in self.findings.items():
+            lines += [f"  {name}: {finding}" for finding in findings]
+        if self.skipped:
+            lines.append(f"  not run before the rules hold: {', '.join(self.skipped)}")
+        return "\n".join(lines)
+
+
+@final
+class GameCheckError(AssertionError):
+    """A game failed `check_game`; the message lists what is wrong and where.
+
+    Attributes:
+        report: The findings.
+    """
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+
+def check_game(
+    game_id: str,
+    *,
+    params: Mapping[str, Any] | None = None,
+    num_games: int = 100,
+    seed: int = 0,
+    checks: Collection[str] | None = None,
+) -> Report:
+    """Check a game's rules and everything that is derived from them.
+
+    Checks of the rules come first; the others need rules that hold and are not run without.
+
+    Args:
+        game_id: Built in, registered or installed.
+        params: Keyword arguments of the game's class.
+        num_games: Random games to look at.
+        seed: Everything that is drawn derives from it.
+        checks: Names from `CHECKS`, `playthrough` being always among them. By default all but
+            `spawn_worker`: it starts a process, which needs an entry point to know the game and,
+            in a script, the usual `if __name__ == "__main__"`.
+
+    Returns:
+        The report of a game without findings.
+
+    Raises:
+        GameCheckError: If anything was found.
+        ValueError: If there is no such game or check.
+    """
+    for name in checks or ():
+        if name not in CHECKS:
+            raise ValueError(suggest(name, CHECKS, what="check"))
+    chosen = CHECKS.keys() - {"spawn_worker"} if checks is None else {"playthrough", *checks}
+    context = make_context(game_id, params or {}, num_games=num_games, seed=seed)
+    report = _run(context, {name: check for name, check in CHECKS.items() if name in chosen})
+    if report.findings:
+        raise GameCheckError(report)
+    return report
+
+
+def find(context: Context, check: Check) -> tuple[Finding, ...]:
+    """Run one check; what the game raises in it is a finding too."""
+    found: list[Finding] = []
+
+    def look() -> None:
+        # One by one: what was found before the check failed counts.
+        for finding in islice(check(context), _MAX_FINDINGS):
+            found.append(finding)  # noqa: PERF402
+
+    failure = attempt(look)
+    if isinstance(failure, Failure):
+        found.append(Finding(wrong=failure.error))
+    return tuple(found)
+
+
+def _run(context: Context, checks: Mapping[str, Check]) -> Report:
+    findings: dict[str, tuple[Finding, ...]] = {}
+    passed: list[str] = []
+    skipped: list[str] = []
+    for name, check in checks.items():
+        if name not in _RULES and not _RULES.keys().isdisjoint(findings):
+            skipped.append(name)
+        elif found := find(context, check):
+            findings[name] = found
+        else:
+            passed.append(name)
+    return Report(
+        game_id=context.game_id,
+        num_games=len(context.plays),
+        passed=tuple(passed),
+        findings=findings,
+        skipped=tuple(skipped),
+    )

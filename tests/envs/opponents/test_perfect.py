@@ -1,0 +1,68 @@
+"""Play that gives nothing away."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from earl_envs import make_game, make_opponent
+from earl_envs.opponents.perfect import PerfectOpponent
+
+TTT, C4 = "earl/TicTacToe-v0", "earl/ConnectFour-v0"
+
+
+def test_tic_tac_toe_is_drawn_and_never_lost(play_games):
+    player = PerfectOpponent()
+    assert play_games(TTT, player, player, seat=0, num_games=6) == [0.0] * 6
+    for seat in (0, 1):
+        scores = play_games(TTT, player, make_opponent("random"), seat=seat, num_games=15)
+        assert min(scores) >= 0
+
+
+def test_late_connect_four_moves_keep_the_score(random_stones):
+    from earl_envs.opponents.connect_four_solver import ConnectFourSolver
+
+    game, player, solver = make_game(C4), PerfectOpponent(), ConnectFourSolver()
+    rng = np.random.default_rng(0)
+    for seed in range(5):
+        state = random_stones(20, seed)
+        seat, taken = game.seat(state), state[0] | state[1]
+        expected = solver.optimal_columns(state[seat], taken)
+        assert {player.move(game, state, seat, rng) for _ in range(30)} == set(expected)
+
+
+@pytest.mark.slow
+def test_connect_four_is_won_by_whoever_moves_first(play_games):
+    player = PerfectOpponent()
+    assert play_games(C4, player, player, seat=0, num_games=3) == [1.0] * 3
+
+
+@pytest.mark.slow
+def test_connect_four_is_never_lost_to_random(play_games):
+    player, other = PerfectOpponent(), make_opponent("random")
+    assert play_games(C4, player, other, seat=0, num_games=20) == [1.0] * 20
+    assert np.mean(play_games(C4, player, other, seat=1, num_games=20)) > 0.8
+
+
+def test_an_opening_of_its_own_is_answered_from_the_book():
+    game, player, rng = make_game(C4), PerfectOpponent(), np.random.default_rng(0)
+    assert player.move(game, (0, 0), 0, rng) == 3
+    assert "_solver" not in vars(player)
+
+
+def test_hidden_information_is_refused(hidden_coin):
+    with pytest.raises(ValueError, match="perfect play is for games that hide nothing"):
+        PerfectOpponent().move(hidden_coin, (0, -1), 0, np.random.default_rng(0))
+
+
+def test_connect_four_needs_numba_and_says_where_it_is():
+    code = (
+        "import sys; sys.modules['numba'] = None;"
+        "import numpy as np; from earl_envs import make_game, make_opponent;"
+        f"make_opponent('perfect').move(make_game({C4!r}), (0, 0), 0, np.random.default_rng(0))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "ImportError: perfect play of Connect Four needs numba: pip install earl-envs[fast]" in (
+        ran.stderr
+    )

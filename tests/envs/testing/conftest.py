@@ -1,0 +1,80 @@
+"""An honest game to make liars of, and the one way to ask a check about them."""
+
+import gymnasium
+import pytest
+from earl_envs import Game, registry
+from earl_envs.testing import CHECKS
+from earl_envs.testing.check import find
+from earl_envs.testing.context import make_context
+
+
+class Stones(Game):
+    """Take one or two of five to eight stones; the last one wins. State: (stones, seat to move)."""
+
+    num_seats, num_actions, max_moves = 2, 2, 8
+
+    def initial(self, rng):
+        return int(rng.integers(5, 9)), 0
+
+    def seat(self, state):
+        return state[1]
+
+    def legal(self, state):
+        return [action for action in range(2) if action < state[0]]
+
+    def apply(self, state, action):
+        return state[0] - action - 1, 1 - state[1]
+
+    def returns(self, state):
+        if state[0]:
+            return None
+        return (-1.0, 1.0) if state[1] == 0 else (1.0, -1.0)
+
+    def text(self, state, seat):
+        return f"{state[0]} stones"
+
+    def move_name(self, state, action):
+        return f"[{action + 1}]"
+
+    def rules(self):
+        return "Take 1 or 2 stones."
+
+
+@pytest.fixture
+def stones():
+    return Stones
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Register a class for this test only, and return its id."""
+    monkeypatch.setattr(registry, "_REGISTRY", registry.GameRegistry())
+    kept = dict(gymnasium.registry)
+
+    def register(game_class):
+        game_id = f"liar/{game_class.__name__}-v0"
+        if game_id not in registry.game_ids():
+            registry.register_game(game_id, game_class)
+        return game_id
+
+    yield register
+    for game_id in set(gymnasium.registry) - set(kept):
+        del gymnasium.registry[game_id]
+
+
+@pytest.fixture
+def context_of(register):
+    def make(game_class, num_games=20, **params):
+        return make_context(register(game_class), params, num_games=num_games, seed=0)
+
+    return make
+
+
+@pytest.fixture
+def findings_of(context_of):
+    """Ask one check about a class and return what it finds, as text."""
+
+    def ask(check, game_class, num_games=20):
+        return [str(finding) for finding in find(context_of(game_class, num_games), CHECKS[check])]
+
+    return ask

@@ -1,0 +1,90 @@
+"""Vector environments that differ from single ones are caught, in every autoreset mode."""
+
+import gymnasium
+import numpy as np
+import pytest
+from earl_envs.games.tic_tac_toe import TicTacToe
+from earl_envs.testing import vector
+
+
+class Altered:
+    """A vector environment in which something goes wrong."""
+
+    def __init__(self, envs):
+        self._envs = envs
+
+    def __getattr__(self, name):
+        return getattr(self._envs, name)
+
+
+@pytest.fixture
+def findings_with(monkeypatch, stones, findings_of):
+    real = gymnasium.make_vec
+
+    def ask(altered):
+        monkeypatch.setattr(
+            vector.gymnasium, "make_vec", lambda *args, **options: altered(real(*args, **options))
+        )
+        return findings_of("gymnasium_vector", stones)
+
+    return ask
+
+
+def test_honest_games_pass(stones, findings_of):
+    assert findings_of("gymnasium_vector", stones) == []
+    assert findings_of("gymnasium_vector", TicTacToe) == []
+
+
+def test_other_games_than_the_seeds_are_caught(findings_with):
+    class Ignores(Altered):
+        def reset(self, *, seed=None, options=None):
+            return self._envs.reset(seed=None if seed is None else seed + 1, options=options)
+
+    (found, *_) = findings_with(Ignores)
+    assert found.startswith("vector environment in mode NextStep: ")
+
+
+def test_wrong_rewards_are_caught(findings_with):
+    class Pays(Altered):
+        def step(self, actions):
+            boards, rewards, *rest = self._envs.step(actions)
+            return boards, rewards + 1, *rest
+
+    (found, *_) = findings_with(Pays)
+    assert found.startswith("vector environment in mode NextStep: rewards of step 0 must be [0.0, ")
+
+
+def test_a_lost_final_observation_is_caught(findings_with):
+    class Loses(Altered):
+        def step(self, actions):
+            *others, infos = self._envs.step(actions)
+            if "final_obs" in infos:
+                infos["final_obs"] = others[0]
+            return *others, infos
+
+    (found, *_) = findings_with(Loses)
+    assert "in mode SameStep: final_obs of environment" in found
+
+
+def test_a_finished_environment_that_goes_on_is_caught(findings_with):
+    class GoesOn(Altered):
+        def step(self, actions):
+            try:
+                self.last = self._envs.step(actions)
+            except ValueError:
+                return self.last
+            return self.last
+
+    assert findings_with(GoesOn)[0] == (
+        "vector environment in mode Disabled: finished environments must refuse to step"
+    )
+
+
+def test_wrong_masks_are_caught(findings_with):
+    class AllLegal(Altered):
+        def step(self, actions):
+            *others, infos = self._envs.step(actions)
+            return *others, {**infos, "action_mask": np.ones_like(infos["action_mask"])}
+
+    (found, *_) = findings_with(AllLegal)
+    assert "action_mask of environment" in found

@@ -1,0 +1,218 @@
+"""From rows of our own and peers' drivers to figures."""
+
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def bench(load_tool):
+    return load_tool("bench_envs")
+
+
+@pytest.fixture
+def runner(load_tool):
+    return load_tool("peers.runner")
+
+
+GAMES = ("tic_tac_toe", "connect_four", "othello")
+SIZES = (1, 64, 1024)
+
+
+def row(peer, game, batch, moves_per_s, *, variant="a loop", observed=True, cores=1):
+    return {
+        "peer": peer, "game": game, "batch": batch, "variant": variant, "observed": observed,
+        "cores": cores, "moves_per_s": moves_per_s,
+    }  # fmt: skip
+
+
+def run_of_all(bench, *, ours=3000.0, theirs=100.0):
+    rows = [
+        row("earl", game, size, ours, variant="step(random_actions())")
+        for game in GAMES
+        for size in SIZES
+    ]
+    return rows + [row(peer, game, 1, theirs) for peer in bench.PEERS for game in GAMES]
+
+
+def values(figures):
+    return {name: figure.value for name, figure in figures.items()}
+
+
+def verdicts(figures):
+    return {name: figure.to_dict()["holds"] for name, figure in figures.items()}
+
+
+def test_the_lead_is_the_smallest_over_all_sizes_and_over_the_best_peer(bench):
+    rows = run_of_all(bench)
+    assert bench.lead(rows, "connect_four", 1) == 30
+    rows.append(row("pgx", "connect_four", 1024, 1500.0))
+    assert bench.lead(rows, "connect_four", 1) == bench.lead(rows, "connect_four", 1024) == 2
+    assert bench.lead(rows, "tic_tac_toe", 1) == 30
+
+
+def test_a_peer_may_split_a_batch_but_not_merge_them(bench):
+    rows = [*run_of_all(bench), row("pgx", "connect_four", 64, 1500.0)]
+    assert bench.best_peer(rows, "connect_four", 1) == 100
+    assert bench.best_peer(rows, "connect_four", 1024) == 1500
+
+
+def test_a_peer_that_shows_nothing_counts_only_where_that_is_said(bench):
+    rows = [*run_of_all(bench), row("openspiel", "connect_four", 1, 1000.0, observed=False)]
+    assert bench.lead(rows, "connect_four", 1) == 30
+    assert bench.lead(rows, "connect_four", 1, observed=False) == 3
+    # The comparison with OpenSpiel's loop takes its fastest.
+    figures = values(bench.stepping_figures(rows))
+    assert figures["connect_four_1024_over_openspiel"] == 3
+    assert figures["connect_four_1024_over_openspiel_with_observation"] == 30
+
+
+@pytest.mark.parametrize("missing", ["pettingzoo", "openspiel", "pgx", "envpool", "textarena"])
+def test_a_missing_peer_fails_every_comparison(bench, missing):
+    rows = [r for r in run_of_all(bench, ours=1e9) if r["peer"] != missing]
+    figures = bench.stepping_figures(rows)
+    assert not verdicts(figures)["peers_measured"]
+    assert values(figures)["tic_tac_toe_lead"] == 0
+    assert values(figures)["othello_lead_from_64"] == 0
+
+
+def test_a_peer_needs_both_games(bench):
+    rows = [r for r in run_of_all(bench) if (r["peer"], r["game"]) != ("envpool", "connect_four")]
+    assert bench.num_peers(rows) == len(bench.PEERS) - 1
+
+
+def test_two_cores_are_judged_by_the_worse_size(bench):
+    rows = [
+        row("earl", game, size, moves, variant="scaling", cores=cores)
+        for game in ("tic_tac_toe", "connect_four")
+        for size, cores, moves in (
+            (16384, 1, 100.0), (16384, 2, 190.0), (65536, 1, 100.0), (65536, 2, 170.0),
+        )
+    ]  # fmt: skip
+    figures = bench.stepping_figures(rows)
+    assert values(figures)["connect_four_two_cores"] == 1.7
+    assert verdicts(figures)["tic_tac_toe_two_cores"]
+    assert not verdicts(figures)["connect_four_two_cores"]
+    assert not verdicts(bench.stepping_figures(rows[:-1]))["connect_four_two_cores"]
+
+
+def test_text_is_judged_by_the_slower_game(bench):
+    rows = [
+        row("earl", game, 1024, moves, variant=f"text, replies of {chars} characters")
+        for chars, tic_tac_toe, connect_four in (
+            (200, 2e6, 1e6), (2_000, 5e5, 1e6), (16_000, 1e5, 2e5),
+        )
+        for game, moves in (("tic_tac_toe", tic_tac_toe), ("connect_four", connect_four))
+    ]  # fmt: skip
+    rows.append(row("textarena", "connect_four", 1, 5e4, variant="default wrappers"))
+    assert values(bench.text_figures(rows)) == pytest.approx({
+        "text_turn_200_chars": 1.0,
+        "text_turn_2000_chars": 2.0,
+        "text_lead_over_textarena": 20.0,
+        "text_turn_16000_over_2000_chars": 5.0,
+    })
+    assert all(verdicts(bench.text_figures(rows)).values())
+
+
+def search_rows(**changed):
+    rates = {"perfect, 10 stones": 4.0, "negamax:6": 2e4, "mcts:1000": 800.0, **changed}
+    rows = [row("earl", "connect_four_search", 1, r, variant=v) for v, r in rates.items()]
+    book = row("earl", "connect_four_search", 1, 0.0, variant="book")
+    rows.append({**book, "num_positions": 5000, "num_missing": 0})
+    return [*rows, row("openspiel", "connect_four_search", 1, 100.0, variant="MCTS")]
+
+
+def test_opponents_are_judged_by_time_coverage_and_openspiel(bench):
+    figures = bench.opponent_figures(search_rows())
+    assert values(figures) == pytest.approx({
+        "perfect_move_at_10_stones": 0.25,
+        "book_positions_reached": 5000,
+        "book_positions_missing": 0,
+        "negamax_6_move": 0.05,
+        "mcts_1000_over_openspiel": 8.0,
+    })
+    assert all(verdicts(figures).values())
+    slow = bench.opponent_figures(search_rows(**{"mcts:1000": 400.0, "negamax:6": 1e4}))
+    assert {name for name, held in verdicts(slow).items() if not held} == {
+        "mcts_1000_over_openspiel", "negamax_6_move",
+    }  # fmt: skip
+
+
+def test_the_start_is_judged_by_time_and_memory(bench):
+    rows = [{"peer": "earl", "variant": "start", "first_step_s": 0.9, "step_bytes": 700}]
+    figures = bench.start_figures(rows)
+    assert list(values(figures).values()) == [0.9, 700]
+    assert all(verdicts(figures).values())
+    rows[0] = {**rows[0], "step_bytes": 86_016}
+    assert not verdicts(bench.start_figures(rows))["memory_taken_by_a_step_of_1024"]
+
+
+def test_checked_games_are_counted(bench):
+    def checked(game, passed):
+        return {"peer": "earl", "game": game, "variant": "check_game", "passed": passed}
+
+    rows = [checked("earl/A-v0", True), checked("earl/B-v0", True)]
+    rows += [checked(f"openspiel/g{i}-v0", i > 0) for i in range(11)]
+    assert all(verdicts(bench.check_figures(rows)).values())
+    rows[0] = checked("earl/A-v0", False)
+    rows[-1] = checked("openspiel/g10-v0", False)
+    figures = bench.check_figures(rows)
+    assert values(figures) == {
+        "listed_games": 2,
+        "listed_games_failing_check": 1,
+        "openspiel_games_passing_check": 9,
+    }
+
+
+def test_nothing_measured_misses_every_goal(bench):
+    figures = {
+        **bench.stepping_figures([]),
+        **bench.text_figures([]),
+        **bench.opponent_figures([]),
+        **bench.start_figures([]),
+        **bench.check_figures([]),
+    }
+    held = {name for name, holds in verdicts(figures).items() if holds}
+    assert held == {name for name, figure in figures.items() if not figure.goal}
+
+
+def test_a_driver_answers_with_rows_and_a_broken_one_with_none(runner, tmp_path, capsys):
+    pytest.importorskip("pyspiel")
+    effort = runner.Effort(
+        games=("tic_tac_toe",), batches=(1, 3), num_repeats=2, min_s=0.001, num_checked=1
+    )
+    rows = runner.run_driver(sys.executable, "openspiel", effort.flags(), cores=1)
+    assert {(r["peer"], r["version"], r["cores"]) for r in rows} == {("openspiel", "2.0.2", 1)}
+    assert [(r["batch"], r["observed"]) for r in rows] == [
+        (1, False), (1, True), (3, False), (3, True)
+    ]  # fmt: skip
+    assert all(r["moves_per_s"] > 1000 for r in rows)
+    assert runner.run_driver(sys.executable, "openspiel", ["--games", "no_game"], cores=1) == []
+    assert "openspiel failed" in capsys.readouterr().err
+
+
+def test_rates_are_moves_over_time_after_a_warm_up(load_tool, monkeypatch):
+    driver = load_tool("peers.driver")
+    now, calls = [0.0], []
+    monkeypatch.setattr(driver.time, "perf_counter", lambda: now[0])
+
+    def run(num_calls):
+        calls.append(num_calls)
+        now[0] += 0.001 * num_calls
+        return 8 * num_calls
+
+    options = driver.Options(games=(), batches=(), num_repeats=3, min_s=0.3, num_checked=1)
+    assert driver.rates(run, options) == pytest.approx([8000.0] * 3)
+    assert calls[:6] == [1, 2, 4, 8, 16, 32]
+    assert set(calls[6:]) == {32}
+
+
+def test_a_summary_is_the_median_and_the_range(load_tool):
+    summary = load_tool("peers.driver").summary([1.0, 4.0, 2.0])
+    assert summary == {"moves_per_s": 2.0, "spread": 1.5}
+
+
+def test_the_import_is_timed_in_fresh_interpreters(runner):
+    times = runner.import_times(2)
+    assert len(times) == 2
+    assert all(0.001 < seconds < 10 for seconds in times)

@@ -1,0 +1,253 @@
+"""Step the games beside every peer in one run, on one core, and time all that is built on them.
+
+Each peer runs in an environment of its own that this script makes and throws away. `--quick`
+measures fewer sizes for a shorter time and leaves the stored file alone.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from benchmarking import STORE, Figure, report
+from peers.runner import PEERS, Effort, Row, import_times, run_driver, run_peer
+
+SCALED_BATCHES = (16384, 65536)
+STEPPED = "step(random_actions())"
+"""Our variant that is compared with the peers."""
+MISSING = 1e9
+"""Stands for a time or a count of faults that was not measured: it misses every goal."""
+FULL = Effort(
+    games=("tic_tac_toe", "connect_four", "othello"),
+    batches=(1, 64, 1024, 16384),
+    num_repeats=5,
+    min_s=0.3,
+    num_checked=100,
+)
+QUICK = Effort(
+    games=("tic_tac_toe", "connect_four"),
+    batches=(1, 1024),
+    num_repeats=2,
+    min_s=0.05,
+    num_checked=2,
+)
+
+
+def measure(effort: Effort, folder: Path) -> list[Row]:
+    """Run everything, this package and its peers in turn on the same core."""
+    python = Path(sys.executable)
+    rows = run_driver(python, "earl", effort.flags(), cores=1)
+    for name in PEERS:
+        rows += run_peer(name, folder, effort)
+    for cores in (1, 2):
+        flags = effort.flags(SCALED_BATCHES)
+        rows += [
+            {**row, "variant": "scaling"} for row in run_driver(python, "earl", flags, cores=cores)
+        ]
+    # The kernels were compiled and stored by now.
+    rows += run_driver(python, "earl_start", [], cores=1)
+    rows += run_driver(python, "earl_text", effort.flags(), cores=1)
+    rows += run_driver(python, "earl_opponents", effort.flags(), cores=1)
+    rows += run_driver(python, "earl_checks", effort.flags(), cores=2)
+    return rows
+
+
+def rate(rows: Iterable[Row], **wanted: object) -> float:
+    """Return the largest rate of the rows that have these values, 0 if there is none."""
+    found = (row for row in rows if all(row.get(key) == wanted[key] for key in wanted))
+    return max((row.get("moves_per_s", 0.0) for row in found), default=0.0)
+
+
+def best_peer(rows: Iterable[Row], game: str, batch: int, *, observed: bool = True) -> float:
+    """Return the largest rate of any peer in a game.
+
+    A peer may split a batch into smaller ones, so that all sizes up to `batch` count.
+
+    Args:
+        rows: What was measured.
+        game: The game.
+        batch: Games played at once.
+        observed: Whether only rates count that include observation and mask, as ours do.
+    """
+    rivals = [
+        row
+        for row in rows
+        if row["peer"] in PEERS and row["batch"] <= batch and (row["observed"] or not observed)
+    ]
+    return rate(rivals, game=game)
+
+
+def lead(rows: Sequence[Row], game: str, from_batch: int, *, observed: bool = True) -> float:
+    """Return our smallest lead over the best peer from a batch size on; 0 if anything is missing.
+
+    Every peer has to be there: a missing one might have been the best.
+    """
+    if num_peers(rows) < len(PEERS):
+        return 0.0
+    sizes = sorted({row["batch"] for row in rows if row["variant"] == STEPPED})
+    ratios = [
+        ratio(
+            rate(rows, peer="earl", game=game, batch=size, variant=STEPPED),
+            best_peer(rows, game, size, observed=observed),
+        )
+        for size in sizes
+        if size >= from_batch
+    ]
+    return min(ratios, default=0.0)
+
+
+def num_peers(rows: Iterable[Row]) -> int:
+    """Return how many peers played both Tic-Tac-Toe and Connect Four."""
+    played = {(row["peer"], row["game"]) for row in rows}
+    both = ("tic_tac_toe", "connect_four")
+    return sum(all((peer, game) in played for game in both) for peer in PEERS)
+
+
+def ratio(ours: float, theirs: float) -> float:
+    """Return a quotient, 0 if either was not measured."""
+    return ours / theirs if theirs else 0.0
+
+
+def time_of(moves_per_s: float, *, per_s: float = 1.0) -> float:
+    """Return the time of one move in units of which a second has `per_s`."""
+    return per_s / moves_per_s if moves_per_s else MISSING
+
+
+def stepping_figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """Judge the stepping beside the peers."""
+    figures = {
+        "peers_measured": Figure(value=num_peers(rows), unit="peers", goal=f"== {len(PEERS)}")
+    }
+    for game in ("tic_tac_toe", "connect_four"):
+        figures |= {
+            f"{game}_lead": Figure(value=lead(rows, game, 1), unit="x", goal="> 1"),
+            f"{game}_lead_over_peers_without_observation": Figure(
+                value=lead(rows, game, 1, observed=False), unit="x", goal=""
+            ),
+            f"{game}_lead_from_1024": Figure(value=lead(rows, game, 1024), unit="x", goal=">= 20"),
+        }
+    stepped = {"peer": "earl", "variant": STEPPED, "cores": 1}
+    ours = rate(rows, **stepped, game="connect_four", batch=1024)
+    openspiel = [row for row in rows if row["peer"] == "openspiel" and row["batch"] <= 1024]
+    figures |= {
+        "connect_four_1024_over_openspiel": Figure(
+            value=ratio(ours, rate(openspiel, game="connect_four")), unit="x", goal=">= 60"
+        ),
+        "connect_four_1024_over_openspiel_with_observation": Figure(
+            value=ratio(ours, rate(openspiel, game="connect_four", observed=True)),
+            unit="x",
+            goal="",
+        ),
+        "othello_lead_from_64": Figure(value=lead(rows, "othello", 64), unit="x", goal=">= 20"),
+    }
+    for game, goal in (("connect_four", ">= 1.8"), ("tic_tac_toe", ">= 1.6")):
+        common = {"peer": "earl", "game": game, "variant": "scaling"}
+        scaled = [
+            ratio(*(rate(rows, **common, batch=size, cores=cores) for cores in (2, 1)))
+            for size in SCALED_BATCHES
+        ]
+        figures[f"{game}_two_cores"] = Figure(value=min(scaled), unit="x", goal=goal)
+    return figures
+
+
+def text_figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """Judge the text path by the slower of both games."""
+
+    def turns_per_s(num_chars: int) -> float:
+        variant = f"text, replies of {num_chars} characters"
+        games = ("tic_tac_toe", "connect_four")
+        return min(rate(rows, peer="earl", game=game, variant=variant) for game in games)
+
+    short, medium, long = map(turns_per_s, (200, 2_000, 16_000))
+    textarena = rate(rows, peer="textarena", variant="default wrappers")
+    return {
+        "text_turn_200_chars": Figure(value=time_of(short, per_s=1e6), unit="us", goal="< 2"),
+        "text_turn_2000_chars": Figure(value=time_of(medium, per_s=1e6), unit="us", goal="< 4"),
+        "text_lead_over_textarena": Figure(value=ratio(short, textarena), unit="x", goal=">= 10"),
+        # Eight times the characters; a quadratic reader would take 64 times as long.
+        "text_turn_16000_over_2000_chars": Figure(
+            value=time_of(ratio(long, medium)), unit="x", goal="<= 10"
+        ),
+    }
+
+
+def opponent_figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """Judge search and perfect play in Connect Four."""
+    search = [row for row in rows if row["game"] == "connect_four_search"]
+    ours = [row for row in search if row["peer"] == "earl"]
+    books = [row for row in ours if row["variant"] == "book"]
+    num_positions = sum(row["num_positions"] for row in books)
+    missing = sum(row["num_missing"] for row in books)
+    solving, negamax = (rate(ours, variant=v) for v in ("perfect, 10 stones", "negamax:6"))
+    return {
+        "perfect_move_at_10_stones": Figure(value=time_of(solving), unit="s", goal="< 1"),
+        "book_positions_reached": Figure(value=num_positions, unit="positions", goal="> 0"),
+        "book_positions_missing": Figure(
+            value=missing if books else MISSING, unit="positions", goal="== 0"
+        ),
+        "negamax_6_move": Figure(value=time_of(negamax, per_s=1e3), unit="ms", goal="< 0.1"),
+        "mcts_1000_over_openspiel": Figure(
+            value=ratio(rate(ours, variant="mcts:1000"), rate(search, peer="openspiel")),
+            unit="x",
+            goal=">= 5",
+        ),
+    }
+
+
+def start_figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """Judge what the package costs before and beside the kernels."""
+    started = [row for row in rows if row["variant"] == "start"]
+    first_step_s, step_bytes = (
+        max((row[key] for row in started), default=MISSING)
+        for key in ("first_step_s", "step_bytes")
+    )
+    return {
+        # Compiling the kernels of Connect Four takes several times as long.
+        "first_step_with_stored_kernels": Figure(value=first_step_s, unit="s", goal="< 3"),
+        # A fresh array of observations would be 86,016 bytes, one of actions 8,192.
+        "memory_taken_by_a_step_of_1024": Figure(value=step_bytes, unit="bytes", goal="< 8192"),
+    }
+
+
+def check_figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """Count the games that pass the conformance check."""
+    checked = [row for row in rows if row["variant"] == "check_game"]
+    listed = [row for row in checked if not row["game"].startswith("openspiel/")]
+    adapted = [row for row in checked if row["game"].startswith("openspiel/")]
+    passing = sum(row["passed"] for row in listed)
+    return {
+        "listed_games": Figure(value=len(listed), unit="games", goal="> 0"),
+        "listed_games_failing_check": Figure(
+            value=len(listed) - passing if listed else MISSING, unit="games", goal="== 0"
+        ),
+        "openspiel_games_passing_check": Figure(
+            value=sum(row["passed"] for row in adapted), unit="games", goal=">= 10"
+        ),
+    }
+
+
+def main() -> None:
+    """Measure and store."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer sizes, shorter; needs --out")
+    parser.add_argument("--out", type=Path, default=None, help="where to store the JSON")
+    arguments = parser.parse_args()
+    if arguments.quick and arguments.out is None:
+        parser.error("--quick needs --out, since the stored file is of a full run")
+    with tempfile.TemporaryDirectory() as folder:
+        rows = measure(QUICK if arguments.quick else FULL, Path(folder))
+    figures = {
+        **stepping_figures(rows),
+        **text_figures(rows),
+        **opponent_figures(rows),
+        **start_figures(rows),
+        **check_figures(rows),
+        "import": Figure(value=statistics.median(import_times(7)), unit="s", goal="< 0.3"),
+    }
+    report(figures, rows, target=arguments.out or STORE / "envs.json")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""This package by text: find the answers in 1,024 replies, step, and write the next messages."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from drive_earl import GAME_IDS
+from driver import Options, answer, parse_options, summary
+from earl_envs.batch import make_batch
+from earl_envs.text.batch_text import BatchText
+
+BATCH_SIZE = 1024
+REPLY_CHARS = (200, 2_000, 16_000)
+_SENTENCE = "I look at every line first. "
+
+
+class Conversation:
+    """A batch of games and what its players say next."""
+
+    def __init__(self, game: str) -> None:
+        self.batch = make_batch(
+            GAME_IDS[game], batch_size=BATCH_SIZE, seed=0, autoreset=True, backend="numba"
+        )
+        self.words = BatchText(self.batch)
+        self._names = {
+            action: self.batch.game.move_name(self.batch.state(0), action)
+            for action in range(self.batch.game.num_actions)
+        }
+
+    def replies(self, num_chars: int) -> list[str]:
+        """Write a reply of this length for every game, its move at the end."""
+        thought = _SENTENCE * (num_chars // len(_SENTENCE) + 1)
+        names = [self._names[action] for action in self.batch.random_actions().tolist()]
+        return [thought[: num_chars - len(name)] + name for name in names]
+
+
+def turn_rates(game: str, num_chars: int, options: Options) -> list[float]:
+    """Return turns per second; the writing of the replies is not timed."""
+    conversation = Conversation(game)
+    measured: list[float] = []
+    for _ in range(options.num_repeats + 1):
+        elapsed_s, num_turns = 0.0, 0
+        while elapsed_s < options.min_s:
+            replies = conversation.replies(num_chars)
+            start = time.perf_counter()
+            result = conversation.words.turn(replies)
+            elapsed_s += time.perf_counter() - start
+            num_turns += BATCH_SIZE
+            if result.failures:
+                raise SystemExit(f"replies were refused: {result.failures}")
+        measured.append(num_turns / elapsed_s)
+    return measured[1:]  # the first warms up
+
+
+def rows(games: Sequence[str], options: Options) -> Iterator[dict[str, object]]:
+    """Measure every length of reply in every game."""
+    for game in games:
+        for num_chars in REPLY_CHARS:
+            yield {
+                "game": game,
+                "batch": BATCH_SIZE,
+                "variant": f"text, replies of {num_chars} characters",
+                "observed": True,
+                **summary(turn_rates(game, num_chars, options)),
+            }
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parse_options()
+    games = [game for game in options.games if game != "othello"]
+    answer("earl", "earl-envs", rows(games, options))
+
+
+if __name__ == "__main__":
+    main()
