@@ -1,12 +1,23 @@
 """Stepping many games: any subset, all or nothing, neighbours unharmed."""
 
+import copy
+import pickle
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from earl_envs import Game, GameBatch, game_ids, make_batch, make_game, start_position
-from earl_envs.batch_base import Batch
+from earl_envs import (
+    Game,
+    GameBatch,
+    game_ids,
+    make_batch,
+    make_game,
+    register_game,
+    start_position,
+)
+from earl_envs.batch_base import Batch, episode_seed
+from earl_envs.games.tic_tac_toe import TicTacToe
 from earl_envs.kernels.batch import KernelBatch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -169,7 +180,7 @@ def test_finished_game_keeps_its_last_board():
         ([8, None], [1, 0], "every action must be an integer, got None at place 1"),
         (["8", "5"], [1, 0], "every action must be an integer, got '8' at place 0"),
         ([8, 5], np.array([True, False]), "every index must be an integer, got True at place 0"),
-        ([[8]], [1], r"expected one action per game, got an array of shape \(1, 1\)"),
+        ([[8]], [1], r"expected a flat list of one action each, got shape \(1, 1\)"),
     ],
 )
 def test_unsound_call_names_the_fault_and_moves_no_game(actions, indices, message):
@@ -284,7 +295,7 @@ def test_array_types_are_as_documented():
         ),
         ({"batch_size": 1, "seed": 0, "rows": 3}, "cannot be made with {'rows': 3}"),
         ({"batch_size": 0, "seed": 0}, "batch_size must be >= 1, got 0"),
-        ({"batch_size": 1, "seed": -1}, "seed must not be negative, got -1"),
+        ({"batch_size": 1, "seed": -1}, "seed must be >= 0, got -1"),
     ],
 )
 def test_unsound_batch_is_refused(kwargs, message):
@@ -293,7 +304,7 @@ def test_unsound_batch_is_refused(kwargs, message):
 
 
 def test_unsound_seeds_are_refused():
-    with pytest.raises(ValueError, match="seeds must not be negative, got -2 for game 1"):
+    with pytest.raises(ValueError, match="seed of game 1 must be >= 0, got -2"):
         GameBatch(Dealt(), seeds=[0, -2])
     with pytest.raises(ValueError, match="at least one seed"):
         GameBatch(Dealt(), seeds=[])
@@ -508,3 +519,299 @@ except ValueError as error:
 def test_importing_the_package_imports_no_compiler():
     code = "import sys, earl_envs; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Misere(TicTacToe):
+    """Three in a row lose."""
+
+    def returns(self, state):
+        returns = super().returns(state)
+        return None if returns is None else (-returns[0], -returns[1])
+
+
+def test_changed_rules_are_played_as_changed():
+    register_game("batch-test/Misere-v0", Misere)
+    batch = make_batch("batch-test/Misere-v0", batch_size=1, seed=0)
+    assert isinstance(batch, GameBatch)
+    for action in (0, 3, 1, 4, 2):
+        batch.step([action])
+    assert batch.returns.tolist() == [[-1.0, 1.0]]
+
+
+SHOWN = (
+    "seats", "done", "returns", "num_moves", "episodes", "legal_mask", "observations",
+    "final_observations",
+)  # fmt: skip
+
+
+def _assert_alike(batch: Batch, twin: Batch) -> None:
+    for name in SHOWN:
+        np.testing.assert_array_equal(getattr(twin, name), getattr(batch, name), err_msg=name)
+    assert twin.seeds == batch.seeds
+    assert twin.random_actions().tolist() == batch.random_actions().tolist()
+    for index in range(batch.batch_size):
+        assert twin.state(index) == batch.state(index)
+        assert twin.record(index) == batch.record(index)
+
+
+@pytest.mark.parametrize("autoreset", [False, True])
+@pytest.mark.parametrize("backend", ["generic", "numba"])
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))]
+)
+def test_copy_in_mid_game_has_the_same_state_and_a_future_of_its_own(duplicate, backend, autoreset):
+    batch = make_batch(ID, batch_size=4, seed=2, autoreset=autoreset, backend=backend)
+    for _ in range(6):
+        batch.step(batch.random_actions())
+    batch.restart([2])
+    twin = duplicate(batch)
+    _assert_alike(batch, twin)
+    before = {name: np.array(getattr(batch, name)) for name in SHOWN}
+    running = np.flatnonzero(twin.seats >= 0)
+    twin.step(twin.random_actions()[:2], running[:2])
+    for name, array in before.items():
+        np.testing.assert_array_equal(getattr(batch, name), array, err_msg=name)
+    batch.step(batch.random_actions()[:2], running[:2])
+    for _ in range(12):
+        _assert_alike(batch, twin)
+        for each in (batch, twin):
+            each.step(each.random_actions())
+    with pytest.raises(ValueError, match="read-only"):
+        twin.seats[0] = 0
+
+
+def test_copy_remembers_what_failed():
+    batch = GameBatch(Fragile(), seeds=[_seed_of("initial"), _seed_of("none")])
+    twin = copy.deepcopy(batch)
+    assert twin.failed == batch.failed
+    twin.restart([0])
+    assert 0 in batch.failed
+
+
+class Blurred(Counter):
+    """Lasts three moves; shows in game 1 what it was made with, from `since` moves on."""
+
+    def __init__(self, *, wrong, since):
+        self._wrong, self._since = wrong, since
+
+    def initial(self, rng):
+        return (3, 0, bool(rng.integers(2)))
+
+    def apply(self, state, action):
+        return (state[0], state[1] + 1, state[2])
+
+    def planes(self, state, seat):
+        if state[2] and state[1] >= self._since:
+            return self._wrong()
+        return np.array([[[seat, *state[:2]]]], np.uint8)
+
+
+def _blurred(*, autoreset: bool, wrong: object, since: int) -> GameBatch:
+    game = Blurred(wrong=wrong, since=since)
+    seeds = [
+        next(seed for seed in range(99) if _start(game, seed)[2] is blurred)
+        for blurred in (False, True, False)
+    ]
+    return GameBatch(game, seeds=seeds, autoreset=autoreset)
+
+
+def _raise() -> None:
+    raise RuntimeError("planes broke")
+
+
+WRONG = [
+    (_raise, "RuntimeError: planes broke"),
+    (
+        lambda: np.zeros((1, 1, 3)),
+        r"ValueError: planes() must always be uint8 (1, 1, 3), got float",
+    ),
+    (lambda: np.zeros((2, 1, 3), np.uint8), "ValueError: planes() must always be uint8 (1, 1, 3)"),
+    (lambda: [[[1]]], "ValueError: planes() must always be uint8 (1, 1, 3), got [[[1]]]"),
+    (lambda: None, "ValueError: planes() must always be uint8 (1, 1, 3), got None"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG)
+def test_game_that_cannot_be_looked_at_ends_alone(wrong, message):
+    batch = _blurred(autoreset=False, wrong=wrong, since=2)
+    for _ in range(2):
+        batch.step([0, 0, 0])
+    assert batch.observations[:, 0, 0].tolist() == [[0, 3, 2], [0, 0, 0], [0, 3, 2]]
+    assert batch.failed[1].startswith(message)
+    assert [*batch.failed] == [1]
+    assert batch.done.tolist() == [False, True, False]
+    assert batch.seats.tolist() == [0, -1, 0]
+    batch.step([0, 0])
+    assert batch.returns.tolist() == [[1.0, -1.0], [0.0, 0.0], [1.0, -1.0]]
+    assert batch.observations[:, 0, 0].tolist() == [[0, 3, 3], [0, 0, 0], [0, 3, 3]]
+
+
+@pytest.mark.parametrize("since", [2, 3])
+def test_under_autoreset_it_is_reported_once_and_makes_way(since):
+    batch = _blurred(autoreset=True, wrong=_raise, since=since)
+    for _ in range(2):
+        batch.step([0, 0, 0])
+    assert batch.observations[1].any() == (since == 3)
+    assert not batch.done.any()
+    # What fails at its end is found in the step; what was found before is told by it.
+    assert batch.seats.tolist() == ([0, -1, 0] if since == 2 else [0, 0, 0])
+    batch.step(batch.random_actions())
+    assert batch.done.all()
+    assert batch.returns.tolist() == [[1.0, -1.0], [0.0, 0.0], [1.0, -1.0]]
+    assert [*batch.failed] == [1]
+    assert batch.final_observations[:, 0, 0].tolist() == [[0, 3, 3], [0, 0, 0], [0, 3, 3]]
+    assert batch.episodes.tolist() == [1, 1, 1]
+    batch.step(batch.random_actions())
+    assert not batch.done.any()
+    assert not batch.failed
+
+
+def test_next_game_that_cannot_be_looked_at_either_is_reported_too():
+    game = Blurred(wrong=_raise, since=0)
+    seed = next(
+        seed
+        for seed in range(99)
+        if all(_start(game, episode_seed(seed, number))[2] for number in (0, 1))
+    )
+    batch = GameBatch(game, seeds=[seed], autoreset=True)
+    for episode in (0, 1):
+        assert batch.seats.tolist() == [0]
+        assert batch.observations.tolist() == [[[[0, 0, 0]]]]
+        assert (batch.seats.tolist(), batch.episodes.tolist()) == ([-1], [episode])
+        batch.step([])
+        assert (batch.done.tolist(), [*batch.failed]) == ([True], [0])
+
+
+class Faltering(Counter):
+    """Whether a game can start depends on its seed."""
+
+    max_moves = 2
+
+    def initial(self, rng):
+        if rng.integers(2):
+            raise RuntimeError("initial broke")
+        return (2, 0)
+
+
+def _can_start(seed: int) -> bool:
+    return bool(np.random.default_rng(seed).integers(2) == 0)
+
+
+def _seed_that_starts(*episodes: bool) -> int:
+    return next(
+        seed
+        for seed in range(999)
+        if tuple(_can_start(episode_seed(seed, number)) for number in range(len(episodes)))
+        == episodes
+    )
+
+
+def test_a_win_is_kept_when_the_next_start_fails_and_the_failure_is_told_by_the_next_step():
+    seeds = [_seed_that_starts(True, False, False, True), _seed_that_starts(True, True, True)]
+    batch = GameBatch(Faltering(), seeds=seeds, autoreset=True)
+    shown = []
+    for _ in range(4):
+        batch.step(batch.random_actions())
+        row = (batch.done[0], batch.returns[0, 0], batch.seats[0], 0 in batch.failed)
+        shown.append((*row, batch.episodes[0]))
+    assert shown == [
+        (False, 0.0, 1, False, 0),
+        (True, 1.0, -1, False, 1),  # the win; game 1 could not start
+        (True, 0.0, -1, True, 2),  # that game; game 2 cannot start either
+        (True, 0.0, 0, True, 3),  # that one; game 3 waits for its first move
+    ]
+    assert batch.done.tolist() == [True, True]
+    assert batch.returns[1].tolist() == [1.0, -1.0]
+    batch.step(batch.random_actions())
+    assert (batch.done[0], batch.num_moves[0], dict(batch.failed)) == (False, 1, {})
+
+
+def test_first_start_that_fails_under_autoreset_is_told_by_the_first_step():
+    batch = GameBatch(Faltering(), seeds=[_seed_that_starts(False, True)], autoreset=True)
+    assert (batch.done.tolist(), batch.seats.tolist()) == ([False], [-1])
+    batch.step([])
+    assert (batch.done.tolist(), batch.seats.tolist()) == ([True], [0])
+    assert batch.failed[0].startswith("RuntimeError: initial broke")
+
+
+def test_restart_of_a_slot_whose_start_failed_reports_nothing_more():
+    batch = GameBatch(Faltering(), seeds=[_seed_that_starts(False, True)], autoreset=True)
+    batch.restart([0])
+    batch.step([0])
+    assert (batch.done.tolist(), dict(batch.failed)) == ([False], {})
+    assert batch.episodes.tolist() == [1]
+
+
+def test_arguments_of_the_wrong_kind_are_refused_with_rule_and_value():
+    # In a process of its own, where no type checker of the test run comes first.
+    code = f"""
+import numpy as np
+import earl_envs
+from earl_envs.kernels.tensor import TensorBatch
+
+GOOD = {{"batch_size": 1, "seed": 0}}
+CASES = [
+    ({{"batch_size": 1.5}}, "batch_size must be an integer, got 1.5"),
+    ({{"batch_size": "a"}}, "batch_size must be an integer, got 'a'"),
+    ({{"batch_size": True}}, "batch_size must be an integer, got True"),
+    ({{"seed": 1.5}}, "seed must be an integer, got 1.5"),
+    ({{"seed": None}}, "seed must be an integer, got None"),
+    ({{"seed": True}}, "seed must be an integer, got True"),
+    ({{"autoreset": "yes"}}, "autoreset must be True or False, got 'yes'"),
+    ({{"backend": ["numba"]}}, "backend must be auto, numba or generic, got ['numba']"),
+]
+
+def refusal(function, *args, **kwargs):
+    try:
+        function(*args, **kwargs)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError((args, kwargs))
+
+for kwargs, message in CASES:
+    for backend in ("numba", "generic"):
+        given = GOOD | {{"backend": backend}} | kwargs
+        assert refusal(earl_envs.make_batch, {ID!r}, **given) == message
+    if "backend" not in kwargs:
+        assert refusal(TensorBatch, {ID!r}, **GOOD | kwargs, xp=np) == message
+
+for backend in ("numba", "generic"):
+    one = earl_envs.make_batch({ID!r}, batch_size=2, seed=3, backend=backend)
+    other = earl_envs.make_batch({ID!r}, batch_size=np.int64(2), seed=np.int8(3), backend=backend)
+    assert one.seeds == other.seeds
+    for index in (0.0, "a", None, True):
+        for query in (one.state, one.legal, one.moves, one.record, lambda i: one.text(i, 0)):
+            assert refusal(query, index) == f"index must be an integer, got {{index!r}}"
+        assert refusal(one.text, 0, index) == f"seat must be an integer, got {{index!r}}"
+    assert one.record(np.int64(1)) == one.record(1)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("backend", ["generic", "numba"])
+def test_drawn_actions_hold_until_the_next_draw(backend):
+    batch = make_batch("earl/ConnectFour-v0", batch_size=3, seed=0, backend=backend)
+    drawn = batch.random_actions()
+    kept = drawn.copy()
+    batch.step(drawn)
+    batch.step([(action + 1) % 7 for action in kept.tolist()])
+    batch.step([6], [0])
+    assert drawn.tolist() == kept.tolist()
+    batch.step(drawn)
+    assert [batch.moves(index)[-1] for index in range(3)] == kept.tolist()
+
+
+@pytest.mark.parametrize("backend", ["generic", "numba"])
+def test_a_step_checks_the_range_of_all_its_games_at_once(backend, monkeypatch):
+    batch = make_batch(ID, batch_size=50, seed=0, backend=backend)
+    check, checked = Batch._checked_index, []
+
+    def count(self, index):
+        checked.append(index)
+        return check(self, index)
+
+    monkeypatch.setattr(Batch, "_checked_index", count)
+    batch.step(batch.random_actions())
+    batch.step(batch.random_actions()[::2], range(0, 50, 2))
+    assert len(checked) <= 4
+    assert batch.num_moves.sum() == 75

@@ -1,5 +1,7 @@
 """Exceptions of user code as data."""
 
+import sys
+
 import pytest
 from earl_envs.boundary import Failure, attempt
 
@@ -36,3 +38,29 @@ def test_interrupt_is_not_swallowed():
 
     with pytest.raises(KeyboardInterrupt):
         attempt(interrupt)
+
+
+class _Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+class _Odd(Exception):
+    def __str__(self):
+        return 3
+
+
+@pytest.mark.parametrize("kind", [_Mute, _Odd])
+def test_exception_that_cannot_be_printed_is_told_by_its_type(kind):
+    def fail() -> None:
+        raise kind
+
+    failure = attempt(fail)
+    assert isinstance(failure, Failure)
+    assert failure.error.startswith(f"{kind.__name__} (")
+    assert failure.error.endswith("in fail)")
+
+
+def test_exit_is_not_swallowed():
+    with pytest.raises(SystemExit):
+        attempt(sys.exit)

@@ -21,7 +21,7 @@ class Scripted(Game):
         return self._seat
 
     def legal(self, state):
-        return list(self._legal)
+        return None if self._legal is None else list(self._legal)
 
     def apply(self, state, action):
         return state
@@ -58,13 +58,14 @@ def test_finished_position_has_no_seat_and_no_moves():
         ({"legal": (-1,)}, r"legal\(\) must be in 0..2, got \(-1,\)"),
         ({"returns": (1.0,)}, r"returns\(\) must be 2 finite scores"),
         ({"returns": (float("nan"), 0.0)}, r"returns\(\) must be 2 finite scores"),
+        ({"returns": 1.0}, r"returns\(\) must be 2 finite scores, got 1\.0"),
+        ({"returns": ("a", 0.0)}, r"returns\(\) must be 2 finite scores, got \('a', 0\.0\)"),
+        ({"seat": "0"}, r"seat\(\) must be in 0\.\.1, got '0'"),
+        ({"seat": None}, r"seat\(\) must be in 0\.\.1, got None"),
+        ({"legal": (1.0,)}, r"legal\(\) must be a list of integers in 0..2, got \[1\.0\]"),
+        ({"legal": None}, r"legal\(\) must be a list of integers in 0..2, got None"),
     ],
 )
 def test_answers_against_the_contract_are_refused(answers, message):
     with pytest.raises(ValueError, match=message):
         examine(Scripted(**answers), "start")
-
-
-def test_fractional_actions_are_refused():
-    with pytest.raises(TypeError, match="float"):
-        examine(Scripted(legal=(1.0,)), "start")

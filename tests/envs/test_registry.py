@@ -1,5 +1,6 @@
 """Game ids: built in, registered, installed, unknown."""
 
+import subprocess
 import sys
 import textwrap
 
@@ -155,3 +156,50 @@ def test_a_registered_game_is_known_to_the_frameworks():
     gymnasium = pytest.importorskip("gymnasium")
     register_game("registry-test/Framed-v0", TicTacToe)
     assert "registry-test/Framed-v0" in gymnasium.registry
+
+
+@pytest.mark.parametrize(
+    ("game_id", "first"),
+    [("registry-test/Game-v0", "Game-v0"), ("registry-test/Text-v0", "Text-Text-v0")],
+)
+def test_a_game_that_gymnasium_refuses_is_registered_nowhere(game_id, first):
+    gymnasium = pytest.importorskip("gymnasium")
+    taken = f"registry-test/{first}"
+    gymnasium.register(taken, "somebody.else:Env")
+    before = dict(gymnasium.registry)
+    try:
+        with pytest.raises(ValueError, match=f"{game_id!r} cannot be registered: .*{taken!r}"):
+            register_game(game_id, TicTacToe)
+        assert dict(gymnasium.registry) == before
+        assert game_id not in game_ids()
+    finally:
+        del gymnasium.registry[taken]
+    register_game(game_id, TicTacToe)
+    assert game_id in game_ids()
+    assert game_id in gymnasium.registry
+
+
+def test_what_is_no_game_or_no_id_is_refused():
+    # In a process of its own, where no type checker of the test run comes first.
+    code = """
+import earl_envs
+from earl_envs.games.tic_tac_toe import TicTacToe
+
+def refusal(function, *args):
+    try:
+        function(*args)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError(args)
+
+for entry in (5, None, int, TicTacToe(), lambda: TicTacToe()):
+    message = refusal(earl_envs.register_game, "me/Mine-v0", entry)
+    assert message.startswith("the entry of 'me/Mine-v0' is a subclass of Game"), message
+    assert message.endswith(f"got {entry!r}"), message
+for game_id in (5, None, ["me/Mine-v0"], b"me/Mine-v0"):
+    for call in (earl_envs.make_game, lambda name: earl_envs.register_game(name, TicTacToe)):
+        message = refusal(call, game_id)
+        assert message == f"a game id is a string like 'me/MyGame-v0', got {game_id!r}", message
+assert "me/Mine-v0" not in earl_envs.game_ids()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -76,6 +76,16 @@ def test_a_missing_peer_fails_every_comparison(bench, missing):
     assert values(figures)["othello_lead_from_64"] == 0
 
 
+@pytest.mark.parametrize("missing", ["openspiel", "pgx", "envpool"])
+def test_othello_needs_every_peer_that_has_it(bench, missing):
+    rows = [r for r in run_of_all(bench) if r["game"] != "othello" or r["peer"] not in (
+        missing, "pettingzoo", "textarena",
+    )]  # fmt: skip
+    assert bench.lead(rows, "othello", 64) == 0
+    rows.append(row(missing, "othello", 1, 100.0))
+    assert bench.lead(rows, "othello", 64) == 30
+
+
 def test_a_peer_needs_both_games(bench):
     rows = [r for r in run_of_all(bench) if (r["peer"], r["game"]) != ("envpool", "connect_four")]
     assert bench.num_peers(rows) == len(bench.PEERS) - 1
@@ -96,13 +106,14 @@ def test_two_cores_are_judged_by_the_worse_size(bench):
     assert not verdicts(bench.stepping_figures(rows[:-1]))["connect_four_two_cores"]
 
 
-def test_text_is_judged_by_the_slower_game(bench):
+def test_text_is_judged_by_the_slowest_game_and_form(bench):
     rows = [
-        row("earl", game, 1024, moves, variant=f"text, replies of {chars} characters")
-        for chars, tic_tac_toe, connect_four in (
+        row("earl", game, 1024, speed * moves, variant=f"text, {form}, replies of {n} characters")
+        for n, tic_tac_toe, connect_four in (
             (200, 2e6, 1e6), (2_000, 5e5, 1e6), (16_000, 1e5, 2e5),
         )
         for game, moves in (("tic_tac_toe", tic_tac_toe), ("connect_four", connect_four))
+        for form, speed in (("plain", 3), ("think", 2), ("think and answer", 1))
     ]  # fmt: skip
     rows.append(row("textarena", "connect_four", 1, 5e4, variant="default wrappers"))
     assert values(bench.text_figures(rows)) == pytest.approx({
@@ -112,13 +123,16 @@ def test_text_is_judged_by_the_slower_game(bench):
         "text_turn_16000_over_2000_chars": 5.0,
     })
     assert all(verdicts(bench.text_figures(rows)).values())
+    unmeasured = [r for r in rows if "text, think, replies of 200 " not in r["variant"]]
+    assert not verdicts(bench.text_figures(unmeasured))["text_turn_200_chars"]
 
 
 def search_rows(**changed):
     rates = {"perfect, 10 stones": 4.0, "negamax:6": 2e4, "mcts:1000": 800.0, **changed}
     rows = [row("earl", "connect_four_search", 1, r, variant=v) for v, r in rates.items()]
     book = row("earl", "connect_four_search", 1, 0.0, variant="book")
-    rows.append({**book, "num_positions": 5000, "num_missing": 0})
+    found = {"num_positions": 5000, "num_missing": 0, "num_resolved": 15, "num_wrong": 0}
+    rows.append({**book, **found})
     return [*rows, row("openspiel", "connect_four_search", 1, 100.0, variant="MCTS")]
 
 
@@ -127,6 +141,9 @@ def test_opponents_are_judged_by_time_coverage_and_openspiel(bench):
     assert values(figures) == pytest.approx({
         "perfect_move_at_10_stones": 0.25,
         "book_positions_reached": 5000,
+        "book_positions_at_most": 5000,
+        "book_positions_solved_again": 15,
+        "book_positions_wrong": 0,
         "book_positions_missing": 0,
         "negamax_6_move": 0.05,
         "mcts_1000_over_openspiel": 8.0,
@@ -136,6 +153,21 @@ def test_opponents_are_judged_by_time_coverage_and_openspiel(bench):
     assert {name for name, held in verdicts(slow).items() if not held} == {
         "mcts_1000_over_openspiel", "negamax_6_move",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "missed"),
+    [
+        ({"num_positions": 1000}, "book_positions_reached"),
+        ({"num_positions": 10_000}, "book_positions_at_most"),
+        ({"num_wrong": 1}, "book_positions_wrong"),
+        ({"num_missing": 1}, "book_positions_missing"),
+    ],
+)
+def test_the_book_is_judged_by_size_and_by_positions_solved_again(bench, changed, missed):
+    rows = [{**r, **changed} if r["variant"] == "book" else r for r in search_rows()]
+    held = verdicts(bench.opponent_figures(rows))
+    assert [name for name, holds in held.items() if not holds] == [missed]
 
 
 def test_the_start_is_judged_by_time_and_memory(bench):
@@ -151,14 +183,14 @@ def test_checked_games_are_counted(bench):
     def checked(game, passed):
         return {"peer": "earl", "game": game, "variant": "check_game", "passed": passed}
 
-    rows = [checked("earl/A-v0", True), checked("earl/B-v0", True)]
+    rows = [checked(f"earl/{name}-v0", True) for name in "ABCDEFGHIJKLM"]
     rows += [checked(f"openspiel/g{i}-v0", i > 0) for i in range(11)]
     assert all(verdicts(bench.check_figures(rows)).values())
     rows[0] = checked("earl/A-v0", False)
     rows[-1] = checked("openspiel/g10-v0", False)
     figures = bench.check_figures(rows)
     assert values(figures) == {
-        "listed_games": 2,
+        "listed_games_passing_check": 12,
         "listed_games_failing_check": 1,
         "openspiel_games_passing_check": 9,
     }
@@ -189,6 +221,19 @@ def test_a_driver_answers_with_rows_and_a_broken_one_with_none(runner, tmp_path,
     assert all(r["moves_per_s"] > 1000 for r in rows)
     assert runner.run_driver(sys.executable, "openspiel", ["--games", "no_game"], cores=1) == []
     assert "openspiel failed" in capsys.readouterr().err
+
+
+def test_a_driver_that_takes_too_long_is_a_failed_one(runner, capsys):
+    rows = runner.run_driver(sys.executable, "earl_start", [], cores=1, timeout_s=0.01)
+    assert rows == []
+    assert "earl_start was given up after 0.01 s" in capsys.readouterr().err
+
+
+def test_drivers_run_on_the_cores_that_there_are(runner):
+    cores = runner.num_cores()
+    assert cores >= 1
+    with pytest.raises(ValueError, match=f"needs {cores + 1} cores, this process may use {cores}"):
+        runner.run_driver(sys.executable, "earl_start", [], cores=cores + 1)
 
 
 def test_rates_are_moves_over_time_after_a_warm_up(load_tool, monkeypatch):

@@ -33,9 +33,13 @@ def missed(figures):
 
 
 def test_a_suite_is_judged_by_time_counts_and_exit_status(bench):
-    assert missed(bench.suite_figures(480.0, 0, {"passed": 5})) == set()
-    assert missed(bench.suite_figures(481.0, 1, {"passed": 5, "failed": 1, "error": 2})) == {
-        "suite_wall", "suite_exit_status", "suite_failed", "suite_errors"
+    def figures(wall_s, exit_status, output):
+        run = bench.Ran(wall_s=wall_s, exit_status=exit_status, output=output)
+        return missed(bench.suite_figures("quick", run, most_s=480.0))
+
+    assert figures(480.0, 0, "5 passed in 480s") == set()
+    assert figures(481.0, 1, "1 failed, 5 passed, 2 errors in 481s") == {
+        "quick_wall", "quick_exit_status", "quick_failed", "quick_errors"
     }  # fmt: skip
     # Killed: no last line, so nothing failed either.
-    assert missed(bench.suite_figures(9.0, -9, {})) == {"suite_exit_status", "suite_passed"}
+    assert figures(9.0, -9, "") == {"quick_exit_status", "quick_passed"}

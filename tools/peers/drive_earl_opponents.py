@@ -7,7 +7,13 @@ import numpy as np
 from driver import Options, answer, parse_options, rates, summary
 from earl_envs.games.connect_four import ConnectFour
 from earl_envs.opponents.base import make_opponent
-from earl_envs.opponents.connect_four_book import MAX_STONES, book_column, canonical_key
+from earl_envs.opponents.connect_four_book import (
+    MAX_STONES,
+    book_column,
+    canonical_key,
+    shipped_book,
+)
+from earl_envs.opponents.connect_four_solver import ConnectFourSolver
 
 State = tuple[int, int]
 NUM_STONES_SOLVED = 10
@@ -60,11 +66,37 @@ def solving_rates(num_positions: int) -> list[float]:
     return measured
 
 
-def book_coverage() -> tuple[int, int]:
-    """Return how many positions the player's own play reaches by the book, and how many it lacks.
+def resolve_book(met: list[tuple[State, int]], num_positions: int) -> int:
+    """Return how many of some positions the book has wrong: a value, or a move that changes it.
+
+    Positions come with the book's move. Those with the most stones are drawn from, as they are
+    solved in the least time.
+    """
+    rng, solver = np.random.default_rng(0), ConnectFourSolver()
+    late = [(state, move) for state, move in met if sum(state).bit_count() == MAX_STONES]
+    num_wrong = 0
+    for place in rng.choice(len(late), num_positions, replace=False):
+        state, column = late[place]
+        seat, taken = _GAME.seat(state), state[0] | state[1]
+        reached = _GAME.apply(state, column)
+        returns = _GAME.returns(reached)
+        value = np.sign(solver.score(state[seat], taken))
+        kept = (
+            -np.sign(solver.score(reached[1 - seat], reached[0] | reached[1]))
+            if returns is None
+            else returns[seat]
+        )
+        stored = shipped_book()[canonical_key(state[seat], taken)[0]].value
+        num_wrong += not value == kept == stored
+    return num_wrong
+
+
+def book_coverage() -> tuple[list[tuple[State, int]], int]:
+    """Return which positions the player's own play meets and its moves, and how many it lacks.
 
     Walked from both seats against every move of the other side, up to mirror images.
     """
+    met: list[tuple[State, int]] = []
     known: set[tuple[int, int]] = set()
     missing: set[tuple[int, int]] = set()
     for own_seat in (0, 1):
@@ -83,9 +115,10 @@ def book_coverage() -> tuple[int, int]:
                     (missing if column is None else known).add(place)
                     continue
                 known.add(place)
+                met.append((state, column))
                 columns = [column]
             waiting.extend(_GAME.apply(state, column) for column in columns)
-    return len(known | missing), len(missing)
+    return met, len(missing)
 
 
 def rows(options: Options) -> Iterator[dict[str, object]]:
@@ -100,12 +133,14 @@ def rows(options: Options) -> Iterator[dict[str, object]]:
         yield {**common, "variant": spec, **summary(measured)}
     num_positions = 3 * options.num_repeats
     yield {**common, "variant": "perfect, 10 stones", **summary(solving_rates(num_positions))}
-    num_reached, num_missing = book_coverage()
+    met, num_missing = book_coverage()
     yield {
         **common,
         "variant": "book",
-        "num_positions": num_reached,
+        "num_positions": len(met) + num_missing,
         "num_missing": num_missing,
+        "num_resolved": num_positions,
+        "num_wrong": resolve_book(met, num_positions),
     }
 
 

@@ -1,7 +1,12 @@
-"""This package by text: find the answers in 1,024 replies, step, and write the next messages."""
+"""This package by text: find the answers in 1,024 replies, step, and write the next messages.
+
+Replies are of the usual forms: a thought and a tag, a block of reasoning and a tag, and a block of
+reasoning and an answer in tags of its own.
+"""
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from drive_earl import GAME_IDS
 from driver import Options, answer, parse_options, summary
@@ -10,6 +15,12 @@ from earl_envs.text.batch_text import BatchText
 
 BATCH_SIZE = 1024
 REPLY_CHARS = (200, 2_000, 16_000)
+FORMS = {
+    "plain": ("", ""),
+    "think": ("<think>", "</think>\n"),
+    "think and answer": ("<think>", "</think>\n<answer>"),
+}
+"""What stands before the thought and after it."""
 _SENTENCE = "I look at every line first. "
 
 
@@ -26,21 +37,24 @@ class Conversation:
             for action in range(self.batch.game.num_actions)
         }
 
-    def replies(self, num_chars: int) -> list[str]:
-        """Write a reply of this length for every game, its move at the end."""
+    def replies(self, form: str, num_chars: int) -> list[str]:
+        """Write a reply of this form and length for every game, its move at the end."""
+        before, after = FORMS[form]
+        end = "</answer>" if "<answer>" in after else ""
         thought = _SENTENCE * (num_chars // len(_SENTENCE) + 1)
         names = [self._names[action] for action in self.batch.random_actions().tolist()]
-        return [thought[: num_chars - len(name)] + name for name in names]
+        room = num_chars - len(before + after + end)
+        return [f"{before}{thought[: room - len(name)]}{after}{name}{end}" for name in names]
 
 
-def turn_rates(game: str, num_chars: int, options: Options) -> list[float]:
+def turn_rates(game: str, form: str, num_chars: int, options: Options) -> list[float]:
     """Return turns per second; the writing of the replies is not timed."""
     conversation = Conversation(game)
     measured: list[float] = []
     for _ in range(options.num_repeats + 1):
         elapsed_s, num_turns = 0.0, 0
         while elapsed_s < options.min_s:
-            replies = conversation.replies(num_chars)
+            replies = conversation.replies(form, num_chars)
             start = time.perf_counter()
             result = conversation.words.turn(replies)
             elapsed_s += time.perf_counter() - start
@@ -52,16 +66,15 @@ def turn_rates(game: str, num_chars: int, options: Options) -> list[float]:
 
 
 def rows(games: Sequence[str], options: Options) -> Iterator[dict[str, object]]:
-    """Measure every length of reply in every game."""
-    for game in games:
-        for num_chars in REPLY_CHARS:
-            yield {
-                "game": game,
-                "batch": BATCH_SIZE,
-                "variant": f"text, replies of {num_chars} characters",
-                "observed": True,
-                **summary(turn_rates(game, num_chars, options)),
-            }
+    """Measure every form and length of reply in every game."""
+    for game, form, num_chars in product(games, FORMS, REPLY_CHARS):
+        yield {
+            "game": game,
+            "batch": BATCH_SIZE,
+            "variant": f"text, {form}, replies of {num_chars} characters",
+            "observed": True,
+            **summary(turn_rates(game, form, num_chars, options)),
+        }
 
 
 def main() -> None:

@@ -51,17 +51,34 @@ class Effort:
         ]  # fmt: skip
 
 
-def run_driver(python: Path, name: str, flags: Sequence[str], *, cores: int) -> list[Row]:
-    """Run a driver on so many cores and return its rows; none if it fails."""
-    allowed = set(range(cores))
-    result = subprocess.run(
-        [python, _DRIVERS / f"drive_{name}.py", *flags],
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        preexec_fn=lambda: os.sched_setaffinity(0, allowed),
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
-    )
+def num_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def run_driver(
+    python: Path, name: str, flags: Sequence[str], *, cores: int, timeout_s: float = _TIMEOUT_S
+) -> list[Row]:
+    """Run a driver on so many cores and return its rows; none if it fails or takes too long.
+
+    Raises:
+        ValueError: If this process may not use so many cores.
+    """
+    allowed = sorted(os.sched_getaffinity(0))[:cores]
+    if len(allowed) < cores:
+        raise ValueError(f"{name} needs {cores} cores, this process may use {len(allowed)}")
+    try:
+        result = subprocess.run(
+            [python, _DRIVERS / f"drive_{name}.py", *flags],
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            preexec_fn=lambda: os.sched_setaffinity(0, allowed),
+            env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        )
+    except subprocess.TimeoutExpired:
+        print(f"{name} was given up after {timeout_s} s", file=sys.stderr)
+        return []
     if result.returncode:
         print(f"{name} failed:\n{result.stderr[-2000:]}", file=sys.stderr)
         return []
@@ -81,9 +98,13 @@ def run_peer(name: str, folder: Path, effort: Effort) -> list[Row]:
         [_UV, "pip", "install", "--quiet", "--python", python, *PEERS[name]],
     )
     for command in commands:
-        installed = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
-        if installed.returncode:
-            print(f"{name} cannot be installed:\n{installed.stderr}", file=sys.stderr)
+        try:
+            installed = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+            error = installed.stderr if installed.returncode else ""
+        except subprocess.TimeoutExpired as expired:
+            error = str(expired)
+        if error:
+            print(f"{name} cannot be installed:\n{error}", file=sys.stderr)
             return []
     return run_driver(python, name, effort.flags(), cores=1)
 

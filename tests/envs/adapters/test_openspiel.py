@@ -153,9 +153,24 @@ def test_planes_are_exact_or_none():
         state = board.apply(state, action)
     assert board.planes(state, 0).dtype == np.uint8
     assert board.planes(state, 0)[2].tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
-    for name in ("oware", "coordinated_mp"):  # fractions; no tensor
+    for name in ("oware", "2048"):  # fractions; tiles that outgrow a byte
         game = OpenSpielGame(name)
         assert game.planes(start_position(game, 0).state, 0) is None
+
+
+def test_counts_that_outgrow_a_byte_late_in_a_game_are_no_planes():
+    small, large = (OpenSpielGame("phantom_go", board_size=size) for size in (5, 19))
+    assert small.planes(start_position(small, 0).state, 0).size > 1
+    assert large.planes(start_position(large, 0).state, 0).size == 1
+
+
+def test_secret_moves_are_in_no_list_that_frameworks_show():
+    game = OpenSpielGame("coordinated_mp")  # has no tensor
+    state = start_position(game, 0).state
+    while game.returns(state) is None:
+        for seat in range(game.num_seats):
+            assert game.planes(state, seat).tolist() == [[[0]]]
+        state = game.apply(state, game.legal(state)[0])
 
 
 def test_text_names_the_seat_its_view_and_its_moves():
@@ -223,6 +238,7 @@ def test_records_replay_through_the_registry():
         ("hex", {"size": 3}, r"cannot load 'hex' with \{'size': 3\}"),
         ("kuhn_poker", {"players": 99}, "cannot load 'kuhn_poker'"),
         ("misere", {}, "cannot load 'misere'"),
+        ("chat_game", {}, "'chat_game' has more actions than it announces"),
         ("crossword", {}, "'crossword' has no numbered actions"),
     ],
 )

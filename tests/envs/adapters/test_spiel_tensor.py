@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from earl_envs.adapters.spiel_tensor import as_bytes, board_of
+from earl_envs.adapters.spiel_tensor import as_bytes, board_of, stay_bytes
 
 pyspiel = pytest.importorskip("pyspiel")
 
@@ -50,3 +50,12 @@ def test_only_whole_numbers_that_fit_are_bytes():
     assert as_bytes(np.array([0.0, 1.0, 255.0], np.float32)).tolist() == [0, 1, 255]
     for value in (0.5, -1.0, 256.0, np.nan, np.inf):
         assert as_bytes(np.array([1.0, value], np.float32)) is None
+
+
+def test_boards_of_ones_are_judged_by_the_first_and_counts_by_all():
+    ones, counts, beyond = (np.array([value], np.float32) for value in (1, 2, 256))
+    assert stay_bytes([ones, ones, beyond], num_probed=2)
+    assert not stay_bytes([ones, ones, beyond], num_probed=3)
+    assert not stay_bytes([ones, counts, ones, beyond], num_probed=2)
+    assert stay_bytes([ones, counts, ones, counts], num_probed=2)
+    assert not stay_bytes([ones, None], num_probed=2)

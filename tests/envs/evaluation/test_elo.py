@@ -24,6 +24,8 @@ def test_400_points_are_odds_of_ten_to_one():
     assert expected_score(-400.0, 0.0) == pytest.approx(1 / 11)
     assert expected_score(1e6, 0.0) == 1.0
     assert expected_score(3.0, 3.0) == 0.5
+    assert expected_score(-20_000.0, 0.0) == pytest.approx(1e-50)
+    assert expected_score(0.0, 1e6) == 0.0
 
 
 @pytest.mark.parametrize(("wins", "draws", "losses"), [(60, 0, 40), (50, 20, 30), (5, 90, 5)])
@@ -138,6 +140,32 @@ def test_the_anchor_moves_all_ratings_and_no_difference():
 def test_results_that_are_none_are_refused(results, said):
     with pytest.raises(ValueError, match=said):
         fit_elo(results)
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+def test_priors_and_anchors_that_are_no_numbers_are_refused(value):
+    with pytest.raises(ValueError, match=rf"prior_draws must be a finite number >= 0, got {value}"):
+        fit_elo([result("a", "b", 1, 0, 1)], prior_draws=value)
+    if value != -1:
+        with pytest.raises(ValueError, match=rf"anchor_elo must be a finite number, got {value}"):
+            fit_elo([result("a", "b", 1, 0, 1)], anchor_elo=value)
+
+
+@pytest.mark.parametrize("num_games", [10**6, 10**12, 10**15])
+def test_large_counts_hide_no_small_ones(num_games):
+    lopsided = [result("a", "b", num_games, 0, 1), result("b", "c", 3, 0, 1)]
+    ratings = by_name(fit_elo(lopsided, anchor="b", prior_draws=0))
+    assert ratings["a"].elo == pytest.approx(400 * math.log10(num_games))
+    assert ratings["c"].elo == pytest.approx(-400 * math.log10(3))
+    sweep = by_name(fit_elo([result("a", "b", num_games, 0, 0)], anchor="b"))
+    assert sweep["a"].elo == pytest.approx(400 * math.log10(2 * num_games + 1))
+
+
+def test_a_group_that_never_scored_against_the_rest_has_no_finite_rating():
+    results = [result("a", "b", 5, 0, 5), result("c", "d", 5, 0, 5), result("a", "c", 5, 0, 0)]
+    with pytest.raises(ValueError, match=r"no finite ratings, as one side of 'a' and 'c'"):
+        fit_elo(results, prior_draws=0)
+    assert len(fit_elo(results)) == 4
 
 
 def test_strongest_first():

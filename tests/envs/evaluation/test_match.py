@@ -230,3 +230,17 @@ def test_a_report_reads_as_lines():
     assert [line.split(":")[0] for line in lines[2:]] == ["all seats", "seat 0", "seat 1", "ended"]
     assert f"won {match.total.win_rate:.1%}" in lines[2]
     assert lines[5] == "ended: finished 10"
+
+
+def test_matches_that_repeat_one_pair_of_games_say_so():
+    repeated = play_match(ID, "first", "first", num_games=8, seed=0)
+    assert repeated.is_repetitive
+    assert "every pair of games is the same" in repeated.describe()
+    for match in (
+        play_match(ID, "first", "first", num_games=2, seed=0),
+        play_match(ID, "first", "random", num_games=8, seed=0),
+        play_match(TOSS, Constant(0), Constant(1), num_games=8, seed=0),
+        play_match("earl/KuhnPoker-v0", "first", "first", num_games=8, seed=0),
+    ):
+        assert not match.is_repetitive
+        assert "every pair" not in match.describe()

@@ -53,8 +53,9 @@ def test_the_first_message_has_the_rules_and_the_next_the_board_alone():
     assert len(env.reset(seed=0)[1]["messages"]) == 2
 
 
-def test_each_seat_is_told_the_rules_when_the_agent_plays_them_all():
-    env = make(opponent=None)
+@pytest.mark.parametrize("opponent", [None, "self"])
+def test_each_seat_is_told_the_rules_when_the_agent_plays_them_all(opponent):
+    env = make(opponent=opponent)
     told = [env.reset(seed=0)[0], env.step("[3]")[0], env.step("[3]")[0]]
     assert told == [f"{RULES}\n\n11 stones", f"{RULES}\n\n8 stones", "5 stones"]
 

@@ -212,14 +212,17 @@ def test_other_arguments_are_refused():
     for opponent in ("random", TakesLowest()):
         with pytest.raises(ValueError, match=r"seat must be in 0\.\.1, got 2"):
             GameVectorEnv(1, "earl/TicTacToe-v0", opponent=opponent, seat=2)
-    with pytest.raises(ValueError, match="Sometimes"):
+    for game_id in ("earl/TicTacToe-v0", "faces/LastStone-v0"):
+        with pytest.raises(ValueError, match="did you mean 'forfeit'"):
+            GameVectorEnv(1, game_id, illegal="forfiet")
+    with pytest.raises(ValueError, match=r"'Sometimes' \(valid: Disabled, NextStep, SameStep\)"):
         GameVectorEnv(1, "earl/TicTacToe-v0", autoreset_mode="Sometimes")
     envs = GameVectorEnv(2, "earl/TicTacToe-v0")
     with pytest.raises(ValueError, match="no option 'speed'"):
         envs.reset(options={"speed": 1})
     with pytest.raises(ValueError, match="one seed per environment: got 3 for 2"):
         envs.reset(seed=[1, 2, 3])
-    with pytest.raises(ValueError, match="seed must not be negative"):
+    with pytest.raises(ValueError, match="seed must be >= 0, got -2"):
         envs.reset(seed=[1, -2])
     with pytest.raises(ValueError, match=r"index must be in 0\.\.1, got 2"):
         envs.record(2)
@@ -233,6 +236,10 @@ def test_seeds_are_given_one_by_one_or_by_counting():
     by_list.reset(seed=[8, None])
     assert by_list.record(0).seed == 8
     assert by_list.record(1).seed not in (8, 9), "None continues the series"
+    for seed in (np.int64(8), np.array(8), np.array([8, 9]), (8, np.uint8(9))):
+        as_numpy = GameVectorEnv(2, "faces/Climb-v0")
+        as_numpy.reset(seed=seed)
+        assert [as_numpy.record(index).seed for index in range(2)] == [8, 9]
     unseeded = GameVectorEnv(2, "faces/Climb-v0")
     unseeded.reset()
     assert unseeded.record(0).seed != unseeded.record(1).seed
@@ -267,7 +274,7 @@ def test_kernels_are_used_where_they_can_be():
     def kind(game_id="earl/ConnectFour-v0", **kwargs):
         return type(GameVectorEnv(2, game_id, **kwargs)._lanes)
 
-    assert kind() is kind(opponent=None) is KernelLanes
+    assert kind() is kind(opponent=None) is kind(opponent="self") is KernelLanes
     assert kind("faces/LastStone-v0") is AgentLanes
     assert kind(opponent=TakesLowest()) is kind(illegal="noop") is AgentLanes
 

@@ -147,6 +147,51 @@ def test_an_illegal_action_forfeits_and_terminates():
     assert env.record().moves == (4,)
 
 
+@pytest.mark.parametrize("make", [pettingzoo_env, pettingzoo_parallel_env])
+def test_an_illegal_action_is_retried_spent_or_replaced_as_the_policy_says(make):
+    def after_an_illegal_action(illegal):
+        env = make("earl/TicTacToe-v0", illegal=illegal)
+        env.reset(seed=0)
+        infos = [act(env, action) for action in (4, 4)][-1]
+        assert infos["player_1"]["illegal_action"] == 4
+        assert "illegal_action" not in infos["player_0"]
+        return env, infos
+
+    env, infos = after_an_illegal_action("retry(1)")
+    assert (env.record().moves, "end_reason" in infos["player_0"]) == ((4,), False)
+    assert infos["player_1"]["action_mask"].sum() == 8
+    assert act(env, 4)["player_1"]["end_reason"] == "illegal_move"
+    env, _ = after_an_illegal_action("noop")
+    for _ in range(6):
+        assert "end_reason" not in act(env, 4)["player_1"]
+    infos = act(env, 4)
+    assert infos["player_1"]["end_reason"] == "move_limit"
+    assert infos["player_1"]["returns"].tolist() == [0.0, 0.0]
+    env, infos = after_an_illegal_action("random_legal")
+    assert env.record().moves == (4, infos["player_1"]["substituted"])
+    assert "illegal_action" not in act(env, int(infos["player_0"]["action_mask"].argmax()))
+    with pytest.raises(ValueError, match="did you mean 'noop'"):
+        make("earl/TicTacToe-v0", illegal="nop")
+
+
+def act(env, action):
+    """Make the move of whoever is to move; return everybody's infos."""
+    if hasattr(env, "agent_selection"):
+        env.step(action)
+        return env.infos
+    return env.step(dict.fromkeys(env.agents, action))[4]
+
+
+def test_the_agent_of_a_wrong_action_stays_selected():
+    env = pettingzoo_env("earl/TicTacToe-v0", illegal="retry(2)")
+    env.reset(seed=0)
+    env.step(4)
+    env.step(4)
+    assert (env.agent_selection, env.last()[1:4]) == ("player_1", (0.0, False, False))
+    env.step(0)
+    assert env.agent_selection == "player_0"
+
+
 @pytest.mark.parametrize("action", [-1, 9, 4.0, "4", None, True])
 def test_what_is_no_action_is_refused(action):
     env, parallel = (
@@ -170,6 +215,16 @@ def test_unknown_options_and_early_calls_are_refused():
             env.step({"player_0": 0, "player_1": 0})
         with pytest.raises(ValueError, match="no episode has begun"):
             env.record()
+        with pytest.raises(ValueError, match="unknown agent 'nobody'"):
+            env.observation_space("nobody")
+        with pytest.raises(ValueError, match="unknown agent 'nobody'"):
+            env.action_space("nobody")
+    env = pettingzoo_env("earl/TicTacToe-v0")
+    with pytest.raises(ValueError, match=r"no episode has begun: call reset\(\)"):
+        env.last()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"unknown agent 'nobody' \(valid: player_0, player_1\)"):
+        env.observe("nobody")
     with pytest.raises(ValueError, match="unknown game"):
         pettingzoo_env("earl/TicTacTo-v0")
 
@@ -232,6 +287,8 @@ def test_the_parallel_environment_names_whose_action_is_missing():
         ValueError, match=r"it is the turn of player_0, got actions of \['player_1'\]"
     ):
         env.step({"player_1": 0})
+    with pytest.raises(ValueError, match="must be a dict, agent to action, got None"):
+        env.step(None)
 
 
 def test_rendering_needs_a_known_mode():

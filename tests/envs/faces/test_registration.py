@@ -22,6 +22,22 @@ def test_a_game_is_known_under_its_id_everywhere():
     assert isinstance(pettingzoo.make("parallel", "earl/TicTacToe-v0"), GameParallelEnv)
 
 
+def test_games_of_openspiel_are_known_once_they_are_registered_by_id():
+    pytest.importorskip("pyspiel")
+    register_with_frameworks("openspiel/tic_tac_toe-v0")
+    env = gymnasium.make("openspiel/tic_tac_toe-v0").unwrapped
+    env.reset(seed=0)
+    env.step(4)
+    assert env.record().moves[0] == 4
+    envs = gymnasium.make_vec("openspiel/tic_tac_toe-v0", num_envs=2)
+    envs.reset(seed=0)
+    envs.step([4, 5])
+    assert [envs.record(index).moves[0] for index in range(2)] == [4, 5]
+    aec = pettingzoo.make("aec", "openspiel/tic_tac_toe-v0")
+    aec.reset(seed=0)
+    assert aec.last()[0]["action_mask"].all()
+
+
 def test_parameters_of_the_game_pass_through_make():
     env = gymnasium.make("faces/LastStone-v0", stones=3, seats=3)
     assert env.observation_space.shape == (3,)

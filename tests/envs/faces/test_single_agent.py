@@ -64,8 +64,9 @@ def test_the_reward_is_the_agents_score_at_the_end(seat):
     assert "detail" not in player.info()
 
 
-def test_without_an_opponent_the_agent_plays_every_seat_and_is_paid_as_the_mover():
-    player = agent(opponent=None, stones=4)
+@pytest.mark.parametrize("opponent", [None, "self"])
+def test_without_an_opponent_the_agent_plays_every_seat_and_is_paid_as_the_mover(opponent):
+    player = agent(opponent=opponent, stones=4)
     seen = []
     for _ in range(4):
         seen.append((player.seat, player.info()["action_mask"].tolist()))

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from earl_envs.games.hanabi import Hanabi, Held, Table
+from earl_envs.games.hanabi import Hanabi, Table
+from earl_envs.games.hanabi_cards import Held
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

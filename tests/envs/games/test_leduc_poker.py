@@ -135,3 +135,11 @@ def test_planes_are_seat_ranks_and_actions():
     assert rows[:3] == [[0, 1, 0], [0, 0, 1], [0, 1, 0]]
     assert rows[3:7] == [[0, 0, 1], [0, 1, 0], [0, 0, 0], [0, 0, 0]]
     assert rows[7:] == [[0, 1, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
+
+
+def test_redrawn_cards_do_not_depend_on_the_hidden_order():
+    game = LeducPoker()
+    for rounds in (((),), ((1, 1), ())):
+        seen = (0, 4, 2, 1, 3, 5), (0, 5, 2, 4, 1, 3)
+        drawn = [game.resample(Deal(deck, rounds), 0, np.random.default_rng(7)) for deck in seen]
+        assert drawn[0] == drawn[1]

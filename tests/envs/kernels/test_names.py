@@ -19,6 +19,7 @@ from earl_envs.kernels.names import kernel_name
         (ConnectFour(columns=6), None),
         (ConnectFour(connect=3), None),
         (Othello(), "othello"),
+        *[(type("Own", (rules,), {})(), None) for rules in (TicTacToe, ConnectFour, Othello)],
     ],
 )
 def test_kernels_are_for_these_games(game, name):

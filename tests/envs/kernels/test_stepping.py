@@ -27,7 +27,7 @@ def memory() -> Arena:
 def _moves(memory: Arena, actions: list[int], indices: list[int]) -> int:
     memory.arrays[arena.ACTIONS][: len(actions)] = actions
     memory.arrays[arena.INDICES][: len(indices)] = indices
-    return STEP(memory.block, len(actions))
+    return STEP(memory.block, len(actions), arena.ACTIONS)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_draw_fills_in_legal_actions_of_the_games_named(memory):
     memory.arrays[arena.LEGAL][:] = [1 << 4, 1 << 7, 1 << 2]
     memory.arrays[arena.INDICES][:2] = [2, 0]
     DRAW(memory.block, 2)
-    assert memory.arrays[arena.ACTIONS][:2].tolist() == [2, 4]
+    assert memory.arrays[arena.DRAWN][:2].tolist() == [2, 4]
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_parallel_loops_make_the_same_moves():
     for _ in range(30):
         serial.step(serial.random_actions())
         draw(parallel._block, 40)
-        step(parallel._block, 40)
+        step(parallel._block, 40, arena.DRAWN)
     np.testing.assert_array_equal(parallel._block[192:], serial._block[192:])
 
 

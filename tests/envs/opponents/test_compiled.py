@@ -12,5 +12,12 @@ def test_only_the_usual_connect_four_has_kernels():
     assert not is_usual_connect_four(make_game("earl/TicTacToe-v0"))
 
 
+def test_changed_rules_of_connect_four_have_none():
+    class Changed(ConnectFour):
+        pass
+
+    assert not is_usual_connect_four(Changed())
+
+
 def test_numba_is_there_where_tests_run():
     assert has_numba()

@@ -111,6 +111,20 @@ def test_seeds_come_from_the_stream_of_chance(server):
     assert seeds[0] != seeds[1]
 
 
+def test_time_limit_is_of_the_whole_request_headers_too(server):
+    def trickle(handler, place):
+        for _ in range(40):
+            handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" if place else b"H")
+            handler.wfile.flush()
+            time.sleep(0.1)
+
+    server.answer = trickle
+    start_s = time.monotonic()
+    with pytest.raises(EndpointError, match=r"no answer within 0\.3 s"):
+        ask(server, timeout_s=0.3)
+    assert time.monotonic() - start_s < 2
+
+
 @pytest.mark.parametrize("reply", ["no idea", "[5]", "[99]", "", None, "\x00\ud83d" * 50])
 def test_replies_without_a_legal_move_are_asked_for_again(server, reply):
     server.say(reply, reply, "[9]")
@@ -227,6 +241,14 @@ def test_nobody_there_is_an_error():
     [
         ("ftp://host/v1", {}, "an endpoint is an address such as"),
         ("file:///etc/passwd", {}, "an endpoint is an address such as"),
+        ("http://host:80000/v1", {}, "an endpoint is an address such as"),
+        ("http://host:port/v1", {}, "an endpoint is an address such as"),
+        ("http://:8000/v1", {}, "an endpoint is an address such as"),
+        ("http://[::1/v1", {}, "an endpoint is an address such as"),
+        ("http://host /v1", {}, "an endpoint is an address such as"),
+        (" http://host/v1", {}, "an endpoint is an address such as"),
+        ("http://host/v1\n", {}, "an endpoint is an address such as"),
+        ("http://host/v1", {"timeout_s": 1e300}, r"timeout_s must be <= 9.22337e\+09, got 1e\+300"),
         ("http://host/v1", {"model": ""}, "an endpoint needs the name of a model"),
         ("http://host/v1", {"timeout_s": 0}, "timeout_s must be > 0, got 0"),
         ("http://host/v1", {"num_retries": -1}, "num_retries must be >= 0, got -1"),

@@ -30,6 +30,13 @@ def test_recency_halves_and_thirds_the_older_ones():
     assert list(shares.values()) == pytest.approx([2 / 11, 3 / 11, 6 / 11])
 
 
+def test_ratings_too_far_apart_for_a_weight_are_drawn_equally():
+    shares = pool_of(sampling="rating", learner_rating=200_000.0).probabilities
+    assert list(shares.values()) == pytest.approx([1 / 3] * 3)
+    shares = pool_of(sampling="rating", ratings=(0.0, 0.0, 200_000.0)).probabilities
+    assert shares["step-30"] > 0.6
+
+
 def test_members_of_one_step_are_equally_recent():
     pool = pool_of(sampling="recency").add(PoolMember(name="twin", opponent=FirstLegal(), step=30))
     assert pool.probabilities["twin"] == pool.probabilities["step-30"]

@@ -18,6 +18,11 @@ def test_a_forfeit_that_hurts_both_gives_a_shared_game_away(together):
         check_two_sided(together)
 
 
+def test_a_forfeit_that_costs_nothing_gives_a_cooperative_game_away():
+    with pytest.raises(ValueError, match="seat 0 loses nothing by a forfeit"):
+        check_two_sided(make_game("earl/Hanabi-v0"))
+
+
 def test_scores_must_sum_to_zero():
     assert score((0.3, -0.3), 1) == -0.3
     with pytest.raises(ValueError, match="one seat wins what the other loses"):

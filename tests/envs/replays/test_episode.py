@@ -54,3 +54,38 @@ def test_the_episodes_of_a_match_replay_to_their_returns():
 def test_a_score_that_is_no_number_is_not_written():
     with pytest.raises(ValueError, match="JSON"):
         record(returns=(float("nan"), 0.0)).to_json()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("players", "ab"),
+        ("players", ["a", 1]),
+        ("players", ["a"]),
+        ("returns", [1.0, "0"]),
+        ("returns", [True, 0.0]),
+        ("returns", [float("nan"), 0.0]),
+        ("returns", [float("inf"), 0.0]),
+        ("returns", None),
+        ("end_reason", 3),
+        ("end_reason", "bored"),
+        ("detail", None),
+        ("replies", "[1]"),
+        ("replies", [1]),
+        ("game", [1]),
+        ("game", {"game_id": "earl/TicTacToe-v0", "params": {}, "seed": "3", "moves": []}),
+    ],
+)
+def test_fields_of_another_kind_are_refused(field, value):
+    tree = json.loads(record().to_json())
+    with pytest.raises(ValueError, match=r"an episode|EndReason|a record"):
+        EpisodeRecord.from_json(json.dumps(tree | {field: value}))
+    del tree[field]
+    with pytest.raises(ValueError, match=f"{field} of an episode must be"):
+        EpisodeRecord.from_json(json.dumps(tree))
+
+
+def test_parameters_that_are_no_numbers_are_not_written():
+    game = GameRecord(game_id="earl/ConnectFour-v0", params={"rows": float("nan")}, seed=0)
+    with pytest.raises(ValueError, match="JSON"):
+        record(game=game).to_json()

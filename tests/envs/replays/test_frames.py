@@ -20,6 +20,24 @@ def test_text_frames_name_each_move_over_the_board_it_led_to():
     ]
 
 
+def test_moves_that_the_seat_may_not_see_are_not_named():
+    record = GameRecord(game_id="earl/KuhnPoker-v0", seed=3, moves=(0, 1, 1))
+    for seat in (0, 1):
+        titles = [frame.partition("\n")[0] for frame in text_frames(record, seat=seat)]
+        assert [" plays [" in title for title in titles[1:]] == [
+            *(mover == seat for mover in (0, 1, 0)),
+        ]
+    assert titles[1] == "move 1: seat 0 moves"
+
+
+def test_hidden_simultaneous_choice_is_in_no_frame():
+    pytest.importorskip("pyspiel")
+    record = GameRecord(game_id="openspiel/matrix_rps-v0", seed=0, moves=(2,))
+    rock = GameRecord(game_id="openspiel/matrix_rps-v0", seed=0, moves=(0,))
+    assert text_frames(record, seat=1) == text_frames(rock, seat=1)
+    assert text_frames(record, seat=0) != text_frames(rock, seat=0)
+
+
 def test_frames_show_what_the_seat_sees():
     assert text_frames(RECORD, seat=1)[-1].endswith("X 2 3\n4 O 6\n7 8 O")
     own, other = rgb_frames(RECORD), rgb_frames(RECORD, seat=1)

@@ -1,6 +1,7 @@
 """An honest game to make liars of, and the one way to ask a check about them."""
 
 import gymnasium
+import numpy as np
 import pytest
 from earl_envs import Game, registry
 from earl_envs.testing import CHECKS
@@ -40,9 +41,53 @@ class Stones(Game):
         return "Take 1 or 2 stones."
 
 
+class Sealed(Game):
+    """Rock, paper, scissors; seat 1 chooses without seeing what seat 0 did. State: the choices."""
+
+    num_seats, num_actions, max_moves = 2, 3, 2
+
+    def initial(self, rng):
+        return ()
+
+    def seat(self, state):
+        return len(state)
+
+    def legal(self, state):
+        return [0, 1, 2] if len(state) < 2 else []
+
+    def apply(self, state, action):
+        return (*state, action)
+
+    def returns(self, state):
+        if len(state) < 2:
+            return None
+        return [(0.0, 0.0), (1.0, -1.0), (-1.0, 1.0)][(state[0] - state[1]) % 3]
+
+    def text(self, state, seat):
+        shown = state if len(state) == 2 else state[seat : seat + 1]
+        return f"Choices you know: {list(shown)}"
+
+    def move_name(self, state, action):
+        return f"[{'RPS'[action]}]"
+
+    def planes(self, state, seat):
+        known = np.zeros((1, 2, 3), np.uint8)
+        for place, choice in enumerate(state):
+            known[0, place, choice] = len(state) == 2 or place == seat
+        return known
+
+    def resample(self, state, seat, rng):
+        return (int(rng.integers(3)),) if len(state) == 1 and seat == 1 else state
+
+
 @pytest.fixture
 def stones():
     return Stones
+
+
+@pytest.fixture
+def sealed():
+    return Sealed
 
 
 @pytest.fixture

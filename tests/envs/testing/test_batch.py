@@ -5,12 +5,14 @@ import re
 import numpy as np
 import pytest
 from earl_envs.batch import make_batch
+from earl_envs.batch_base import Batch
 from earl_envs.games.tic_tac_toe import TicTacToe
 from earl_envs.testing import batch as batch_checks
 
 BATCH = ["batch_agreement", "batch_subsets", "batch_restart"]
 
 
+@Batch.register
 class Altered:
     """A batch in which something goes wrong."""
 

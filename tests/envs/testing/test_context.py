@@ -4,16 +4,23 @@ import pytest
 from earl_envs.testing.context import make_context
 
 
-def test_visits_hold_both_ends_of_every_game_within_the_limit():
+def test_visits_are_spread_over_all_depths_within_the_limit():
     context = make_context("earl/ConnectFour-v0", {}, num_games=10, seed=0)
-    visits = list(context.visits(limit=50))
-    assert len(visits) <= 50
-    for play in context.plays:
-        places = [visit.place for visit in visits if visit.play is play]
-        assert places[0] == 0
-        assert places[-1] == len(play.moves)
-        assert places == sorted(set(places))
-    assert all(visit.position.legal for visit in context.running_visits())
+    visits = list(context.visits(limit=48))
+    assert len(visits) == 46
+    running = [visit.place for visit in visits if visit.position.returns is None]
+    assert len(running) == 36
+    assert running == sorted(running)
+    assert running[0] == 0
+    assert sum(5 < place < 15 for place in running) >= 8
+    assert sum(visit.position.returns is not None for visit in visits) == 10
+
+
+def test_few_visits_of_many_short_games_are_not_all_starts(context_of, sealed):
+    context = context_of(sealed, num_games=100)
+    places = [visit.place for visit in context.running_visits(limit=50)]
+    assert (places.count(0), places.count(1)) == (25, 25)
+    assert len(list(context.running_visits())) == 200
 
 
 def test_everything_derives_from_the_seed():

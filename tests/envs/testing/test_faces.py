@@ -111,9 +111,9 @@ def test_a_failure_of_the_opponent_that_counts_as_a_win_is_caught(findings_with)
             board, reward, terminated, truncated, info = super().step(action)
             return board, reward + truncated, terminated, truncated, info
 
-    (first, second) = findings_with("opponent_failure", Wins)
-    assert first.startswith("an opponent that raises must truncate the game of seat 0 with reward")
-    assert second.split("\n")[0].endswith("got 1.0 and opponent_error")
+    (found,) = findings_with("opponent_failure", Wins)
+    assert found.startswith("an opponent that raises must truncate the game of seat 0 with reward")
+    assert found.split("\n")[0].endswith("got 1.0 and opponent_error")
 
 
 def test_what_the_checkers_of_pettingzoo_refuse_is_caught(monkeypatch, stones, findings_of):

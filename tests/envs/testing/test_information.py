@@ -48,6 +48,16 @@ def test_a_text_that_shows_nothing_or_control_characters_is_caught(text, stones,
     assert found.startswith("text() for seat 1 must ")
 
 
+def test_a_text_as_long_as_a_book_is_caught(stones, findings_of):
+    class Tells(stones):
+        def text(self, state, seat):
+            return "x" * 100_000
+
+    (found,) = findings_of("texts", Tells)
+    assert found.startswith("text() for seat 0 has 100000 characters (limit 10000)")
+    assert len(found) < 500
+
+
 def test_a_text_that_raises_after_the_end_is_caught(stones, findings_of):
     class Breaks(stones):
         def text(self, state, seat):
@@ -93,9 +103,8 @@ def test_a_resample_that_leaves_hidden_cards_to_search_opponents_is_caught(stone
         def resample(self, state, seat, rng):
             return state
 
-    found = findings_of("resample", Peeks)
-    assert len(found) == 3
-    assert "look alike to seat 0 and are not, but resample() redraws nothing" in found[0]
+    (found,) = findings_of("resample", Peeks)
+    assert "look alike to seat 0 and are not, but resample() redraws nothing" in found
 
 
 def test_a_resample_that_leaves_later_chance_to_search_opponents_is_caught(stones, findings_of):

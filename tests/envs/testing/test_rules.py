@@ -23,6 +23,8 @@ def test_honest_games_pass(check, stones, findings_of):
         ("num_seats", 0, "num_seats must be an integer >= 1, got 0"),
         ("num_actions", 2.5, "num_actions must be an integer >= 1, got 2.5"),
         ("max_moves", None, "max_moves must be an integer >= 1, got None"),
+        ("num_seats", True, "num_seats must be an integer >= 1, got True"),
+        ("min_return", None, "min_return must be finite, got None"),
         ("min_return", float("-inf"), "min_return must be finite, got -inf"),
         ("solved_value", (1.0,), "solved_value must be 2 finite scores, got (1.0,)"),
         ("rules", lambda self: None, "rules() must be a string, got None"),
@@ -125,7 +127,8 @@ def test_an_action_that_breaks_the_game_is_caught_though_nobody_played_it(stones
             return (state[0] - 1, 7) if action == 99 else super().apply(state, action % 2)
 
     (found, *_) = findings_of("legal_actions", Breaks, num_games=40)
-    assert found.startswith("after action 99: ValueError: seat() must be in 0..1, got 7")
+    assert found.startswith("ValueError: seat() must be in 0..1, got 7")
+    assert ", 99]: " in found or "moves [99]: " in found
 
 
 def test_a_game_that_cannot_start_is_one_finding(stones, context_of):
@@ -239,6 +242,21 @@ def test_a_score_below_the_lowest_is_caught(stones, findings_of):
     (found, *_) = findings_of("scores", Deep)
     assert found.startswith("no score may be below min_return = -1.0, got [-3.0, 3.0]")
     assert found.endswith(": 0 stones")
+
+
+def test_a_game_that_nobody_ever_wins_is_caught(stones, findings_of):
+    class Draws(stones):
+        def returns(self, state):
+            return None if state[0] else (0.0, 0.0)
+
+    class Together(Draws):
+        def forfeit(self, seat):
+            return (-1.0, -1.0)
+
+    (found,) = findings_of("scores", Draws)
+    assert found.startswith("returns() was 0 for every seat in all of 20 random games")
+    assert findings_of("scores", Draws, num_games=5) == []
+    assert findings_of("scores", Together) == []
 
 
 def test_a_zero_sum_game_that_sometimes_is_not_is_caught(stones, findings_of):

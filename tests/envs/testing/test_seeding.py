@@ -99,7 +99,7 @@ def test_use_of_pythons_global_chance_is_caught():
     """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.startswith(
-        "earl/TicTacToe-v0: 2 of 2 checks passed\nliar/Global-v0: 1 of 2"
+        "earl/TicTacToe-v0: 3 of 3 checks passed\nliar/Global-v0: 2 of 3"
     )
     assert "playing changed the process-global state of random: " in ended.stdout
 

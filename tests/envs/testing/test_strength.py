@@ -38,7 +38,9 @@ def test_scores_that_have_nothing_to_do_with_the_moves_are_caught(
     assert found.startswith("mcts:20 scores 0.50 [0.36, 0.64] against random moves")
 
 
-def test_games_of_chance_and_of_one_seat_are_left_alone(monkeypatch, stones, findings_of):
+def test_games_of_chance_or_secrets_or_one_seat_are_left_alone(
+    monkeypatch, stones, sealed, findings_of
+):
     class Alone(stones):
         num_seats = 1
 
@@ -46,6 +48,7 @@ def test_games_of_chance_and_of_one_seat_are_left_alone(monkeypatch, stones, fin
         pytest.fail("no match should be played")
 
     monkeypatch.setattr(strength, "play_match", refuse)
+    assert findings_of("strong_beats_random", sealed, num_games=100) == []
     assert findings_of("strong_beats_random", KuhnPoker) == []
     assert findings_of("strong_beats_random", Alone) == []
 

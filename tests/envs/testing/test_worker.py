@@ -8,7 +8,7 @@ def test_a_spawned_process_plays_a_built_in_game_to_the_same_state():
     from earl_envs.testing import check_game
 
     report = check_game("earl/TicTacToe-v0", num_games=2, checks=["spawn_worker"])
-    assert report.passed == ("playthrough", "spawn_worker")
+    assert report.passed == ("declaration", "playthrough", "spawn_worker")
 
 
 @pytest.mark.slow

@@ -42,6 +42,10 @@ MISSING, UNMATCHED, AMBIGUOUS = AnswerFault
         # One answer names one move.
         ("<answer>[a] or [b]</answer>", AMBIGUOUS),
         ("<answer>[a], so [ a ]</answer>", "a"),
+        ("<answer>5 [6]</answer>", AMBIGUOUS),
+        ("<answer>[e4] or e5</answer>", AMBIGUOUS),
+        (r"\boxed{5 [6]}", AMBIGUOUS),
+        ("<answer>[a 5]</answer>", "a 5"),
         (r"<answer>\boxed{a} \boxed{b}</answer>", AMBIGUOUS),
         ("<answer>a or b</answer>", "a or b"),
         # Tags that do not match leave no answer, whatever else is written.
@@ -66,6 +70,15 @@ MISSING, UNMATCHED, AMBIGUOUS = AnswerFault
         ("<think>[a]</thinking>[b]", MISSING),
         ("<answer>a</answer><think>[b]</think>", "a"),
         ("<answer><think>[a]</think>[b]</answer>", "b"),
+        ("<THINK>[a]</THINK>[b]", "b"),
+        ("<Reasoning><answer>a</answer></Reasoning><answer>b</answer>", "b"),
+        ("[b]<Thinking>[a]", "b"),
+        ("<think>[a]</THINK>[b]", MISSING),
+        ("[THINK][a]<answer>a</answer>[/THINK][b]", "b"),
+        ("[THINK]one</think>[/THINK]<answer>[b]</answer>", "b"),
+        ("[b][THINK][a]", "b"),
+        ("[a][/THINK]b", MISSING),
+        ("<think>a<b</think> 1 < 2 <answer>[b]</answer>", "b"),
         # What only looks like a tag is text.
         ("<b>[a]</b>", "a"),
         ("3 < 4 [a]", "a"),
@@ -77,6 +90,27 @@ def test_answer_of_a_reply(reply, answer):
     assert find_answer(reply) == answer
 
 
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("[a]", "a"),
+        ("so [a] \n", "a"),
+        ("I could take [a] or maybe", MISSING),
+        ("[a] is taken, so", MISSING),
+        ("[a].", MISSING),
+        ("[a] [b", MISSING),
+        ("[b]<think>[a]", MISSING),
+        ("<think>[a]</think>[b]", "b"),
+        ("<think>[a]", MISSING),
+        ("<answer>[a]</answer> since", "a"),
+        (r"\boxed{a} since [b", "a"),
+        ("<answer>[a]", UNMATCHED),
+    ],
+)
+def test_answer_of_a_cut_reply_is_structured_or_at_its_end(reply, answer):
+    assert find_answer(reply, cut=True) == answer
+
+
 @given(st.lists(st.sampled_from(["[", "]", "{", "}", r"\boxed{", "a", "\x00", "é", "\ud800"])))
 def test_any_text_has_an_answer_or_a_fault(pieces):
     answer = find_answer("".join(pieces))
@@ -86,7 +120,21 @@ def test_any_text_has_an_answer_or_a_fault(pieces):
 SOUP = st.lists(
     st.sampled_from([
         *("<think>", "</think>", "<thinking>", "</thinking>", "<answer>", "</answer>"),
-        *("<action>", "</action>", r"\boxed{", "}", "[a]", "[b]", "b", " ", "<"),
+        *(
+            "<THINK>",
+            "</THINK>",
+            "[THINK]",
+            "[/THINK]",
+            "<action>",
+            "</action>",
+            r"\boxed{",
+            "}",
+            "[a]",
+            "[b]",
+            "b",
+            " ",
+            "<",
+        ),
     ]),
     max_size=12,
 ).map("".join)

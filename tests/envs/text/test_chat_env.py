@@ -247,12 +247,20 @@ def test_cut_reply_without_a_move_ends_the_episode_without_a_loser(illegal, repl
     assert env.usage[-1].cut
 
 
-def test_cut_reply_that_names_a_move_counts_as_any_other():
+@pytest.mark.parametrize("illegal", ["forfeit", "retry(2)"])
+@pytest.mark.parametrize("reply", ["I could take [1] or maybe", "[9] is taken, so", "[3] and I"])
+def test_move_named_on_the_way_is_no_answer_of_a_cut_reply(illegal, reply):
+    env = _begun(illegal=illegal)
+    assert env.step(reply, cut=True).action is None
+    assert (env.end_reason, env.moves) == (EndReason.TURN_TOKEN_LIMIT, ())
+
+
+def test_cut_reply_with_a_complete_answer_counts_as_any_other():
     env = _begun()
-    assert env.step("[3] and now I", cut=True).action == 2
+    assert env.step("so it is [3]", cut=True).action == 2
+    assert env.step("<answer>3</answer> because [1", cut=True).action == 2
     env.step("[3]")
-    env.step("[3]")
-    env.step("[3] and", cut=True)
+    env.step("so [3]", cut=True)
     assert env.end_reason is EndReason.ILLEGAL_MOVE
 
 
@@ -274,7 +282,7 @@ def test_game_that_is_over_with_its_last_turn_is_finished_and_not_cut():
 def test_play_moves_without_words():
     env = _begun()
     env.play(np.int64(2))
-    assert (env.seat, env.state, env.moves, env.usage) == (1, (8, 1), (2,), ())
+    assert (env.seat, env.state, env.moves, env.usage, env.replies) == (1, (8, 1), (2,), (), ())
     assert type(env.moves[0]) is int
     assert [message.content for message in env.messages(1)] == ["Take 1 to 3.", "8 stones"]
 
@@ -405,6 +413,31 @@ def test_usage_counts_the_prompts_and_replies_that_were_sent(history):
     seen = [(use.seat, use.turn, use.prompt_tokens, use.reply_tokens) for use in env.usage]
     assert seen == sent
     assert not any(use.cut for use in env.usage)
+
+
+def test_every_text_is_counted_once():
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    env = _begun(count_tokens=count)
+    env.step("[1]")
+    env.step("[2]")
+    assert counted == ["Take 1 to 3.", "11 stones", "[1]", "10 stones", "[2]"]
+
+
+def test_remaining_turns_count_spent_ones_and_end_at_the_limit():
+    env = _begun(illegal="noop", max_turns=20)
+    assert env.predicted_remaining_turns(0) == 10
+    for _ in range(16):
+        env.step("x")
+    assert env.predicted_remaining_turns(0) == 2
+    past = RemainingTurns(max_moves=11).update(40)
+    assert env.predicted_remaining_turns(0, past) == 2
+    assert _begun(max_turns=4).predicted_remaining_turns(0) == 2
+    assert _begun(max_turns=40).predicted_remaining_turns(0) == 11 / 2
 
 
 def test_remaining_turns_fall_from_the_bound_to_none():

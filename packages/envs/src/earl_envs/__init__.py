@@ -5,7 +5,7 @@ from earl_envs.batch_base import Batch
 from earl_envs.boundary import Failure, attempt
 from earl_envs.end_reason import CUTS, FAILURES, FORFEITS, EndReason
 from earl_envs.faces.pettingzoo_env import pettingzoo_env, pettingzoo_parallel_env
-from earl_envs.faces.registration import register_all
+from earl_envs.faces.registration import register_all, register_with_frameworks
 from earl_envs.game import Game
 from earl_envs.opponents.base import (
     OPPONENTS,
@@ -54,6 +54,7 @@ __all__ = [
     "pettingzoo_env",
     "pettingzoo_parallel_env",
     "register_game",
+    "register_with_frameworks",
     "replay",
     "start_position",
     "suggest",

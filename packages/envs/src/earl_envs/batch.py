@@ -15,11 +15,16 @@ from earl_envs.game import Game
 from earl_envs.position import Position, examine
 from earl_envs.record import start_position
 from earl_envs.registry import make_game
+from earl_envs.views import empty_view, view
 
 
 @final
 class GameBatch(Batch):
-    """A batch of any game; see `Batch`. Masks and observations are new arrays, made when asked."""
+    """A batch of any game; see `Batch`. Masks and observations are new arrays, made when asked.
+
+    All observations have the shape of a start's. A game that shows anything else, or raises when it
+    is looked at, ends as one that failed, and its row is empty.
+    """
 
     def __init__(self, game: Game, *, seeds: Sequence[int], autoreset: bool = False) -> None:
         super().__init__(game, seeds=seeds, autoreset=autoreset)
@@ -29,23 +34,29 @@ class GameBatch(Batch):
         self._returns = np.zeros((num_games, game.num_seats), np.float32)
         self._num_moves = np.zeros(num_games, np.int32)
         self._episodes = np.zeros(num_games, np.int32)
-        self.seats = read_only(self._seats)
-        self.done = read_only(self._done)
-        self.returns = read_only(self._returns)
-        self.num_moves = read_only(self._num_moves)
-        self.episodes = read_only(self._episodes)
-        self._moves: list[list[int]] = [[] for _ in seeds]
-        self._positions: list[Position | None] = [None] * num_games
+        self._moves: list[list[int]] = [[] for _ in range(num_games)]
+        # Where a game stands, or why it could not start.
+        self._positions: list[Position | Failure] = []
         self._final: dict[int, NDArray[Any]] = {}
         self._failed: dict[int, str] = {}
-        self.failed = MappingProxyType(self._failed)
+        self._unreported: dict[int, str] = {}
+        self._empty: NDArray[Any] | None = None
+        self._make_views()
         for index in range(num_games):
+            self._positions.append(Failure(error="not begun"))
             self._start(index)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in _VIEWS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._make_views()
 
     @property
     def legal_mask(self) -> NDArray[np.bool_]:
         """The actions open in each game, in a new array [N, num_actions]; none where it is over."""
-        legal = [self.legal(index) for index in range(self.batch_size)]
+        legal = [self._legal(index) for index in range(self.batch_size)]
         rows = np.repeat(np.arange(self.batch_size), [len(actions) for actions in legal])
         mask = np.zeros((self.batch_size, self.game.num_actions), np.bool_)
         mask[rows, np.fromiter(chain.from_iterable(legal), np.intp, len(rows))] = True
@@ -53,12 +64,20 @@ class GameBatch(Batch):
 
     @property
     def observations(self) -> NDArray[Any]:
-        """What the seat to move sees, in a new array; zeros for a game that could not start.
+        """What the seat to move sees, in a new array; see `Batch`.
 
-        Raises:
-            Exception: Whatever the game's own `planes` raises; the batch stays as it is.
+        The row of a game that failed and shows nothing is 0, or -1 where moves are shown.
         """
-        return self._stack({index: self._observe(index) for index in self._started()})
+        rows: dict[int, NDArray[Any]] = {}
+        for index, position in enumerate(self._positions):
+            if isinstance(position, Failure):
+                continue
+            seen = self._look(index)
+            if not isinstance(seen, Failure):
+                rows[index] = seen
+            elif self._seats[index] >= 0 or not (self.autoreset or index in self._failed):
+                self._fail_between_steps(index, seen)
+        return self._stack(rows)
 
     @property
     def final_observations(self) -> NDArray[Any]:
@@ -69,14 +88,14 @@ class GameBatch(Batch):
         """Make one move in each of some games; see `Batch.step`."""
         games, moves = self._checked_moves(actions, indices)
         if self.autoreset:
-            for index in np.flatnonzero(self._done & (self._seats >= 0)).tolist():
-                self._clear(index)
+            self._report()
         for index, action in zip(games, moves, strict=True):
             self._move(index, action)
 
     def restart(self, indices: ArrayLike) -> None:
         """Begin the next game of some slots; see `Batch.restart`."""
         for index in self._checked_indices(indices):
+            self._unreported.pop(index, None)
             self._clear(index)
             self._begin_next(index)
 
@@ -84,7 +103,7 @@ class GameBatch(Batch):
         """Draw one legal action for every unfinished game; see `Batch.random_actions`."""
         actions: list[int] = []
         for index in np.flatnonzero(self._seats >= 0).tolist():
-            legal = self._position(index).legal
+            legal = self._legal(index)
             draw = draw_place(
                 self._slot_seeds[index],
                 int(self._episodes[index]),
@@ -96,55 +115,68 @@ class GameBatch(Batch):
 
     def state(self, index: int) -> Hashable:
         """Return the state of a game; a failed one gives its last sound state."""
-        return self._position(index).state
+        return self._position(self._checked_index(index)).state
 
     def legal(self, index: int) -> list[int]:
         """Return the actions open in a game, none when it is over."""
-        self._check_index(index)
-        return [] if self._seats[index] < 0 else list(self._position(index).legal)
+        return list(self._legal(self._checked_index(index)))
 
     def moves(self, index: int) -> tuple[int, ...]:
         """Return the actions made in a game so far."""
-        self._check_index(index)
-        return tuple(self._moves[index])
+        return tuple(self._moves[self._checked_index(index)])
+
+    def _make_views(self) -> None:
+        self.seats = read_only(self._seats)
+        self.done = read_only(self._done)
+        self.returns = read_only(self._returns)
+        self.num_moves = read_only(self._num_moves)
+        self.episodes = read_only(self._episodes)
+        self.failed = MappingProxyType(self._failed)
+
+    def _legal(self, index: int) -> tuple[int, ...]:
+        return self._position(index).legal if self._seats[index] >= 0 else ()
 
     def _position(self, index: int) -> Position:
-        self._check_index(index)
         position = self._positions[index]
-        if position is None:
-            raise ValueError(f"game {index} failed to start: {self._failed[index]}")
+        if isinstance(position, Failure):
+            raise ValueError(f"game {index} failed to start: {position.error}")  # noqa: TRY004
         return position
 
-    def _started(self) -> list[int]:
-        return [index for index, position in enumerate(self._positions) if position is not None]
+    def _empty_row(self) -> NDArray[Any]:
+        if self._empty is None:
+            # Any start will do; a few more where those of the slots cannot be seen.
+            self._empty = empty_view(self.game, [*self._slot_seeds, *range(8)])
+        return self._empty
 
-    def _observe(self, index: int) -> NDArray[Any]:
-        position = self._position(index)
-        planes = self.game.planes(position.state, max(position.seat, 0))
-        if planes is not None:
-            return planes
-        moves = np.full(self.game.max_moves, -1, np.int32)
-        moves[: len(self._moves[index])] = self._moves[index]
-        return moves
+    def _look(self, index: int) -> NDArray[Any] | Failure:
+        position, moves = self._position(index), self._moves[index]
+        return attempt(view, self.game, position, moves, like=self._empty_row())
 
     def _stack(self, rows: Mapping[int, NDArray[Any]]) -> NDArray[Any]:
-        # Any row tells the shape; the moves of a game that cannot even start are none.
-        like = next(iter(rows.values()), None)
-        if like is None and (started := self._started()):
-            like = self._observe(started[0])
-        if like is None:
-            return np.full((self.batch_size, self.game.max_moves), -1, np.int32)
-        stacked = np.full((self.batch_size, *like.shape), -1 if like.ndim == 1 else 0, like.dtype)
+        stacked = np.repeat(self._empty_row()[None], self.batch_size, axis=0)
         for index, row in rows.items():
             stacked[index] = row
         return stacked
 
     def _start(self, index: int) -> None:
         seed = episode_seed(self._slot_seeds[index], int(self._episodes[index]))
-        self._positions[index] = None
         self._moves[index] = []
         self._num_moves[index] = 0
-        self._enter(index, attempt(start_position, self.game, seed))
+        started = attempt(start_position, self.game, seed)
+        self._positions[index] = started
+        if isinstance(started, Failure):
+            self._fail_between_steps(index, started)
+        else:
+            self._enter(index, started)
+
+    def _report(self) -> None:
+        """With autoreset, forget what earlier steps finished and tell what failed since."""
+        for index in np.flatnonzero(self._done).tolist():
+            self._clear(index)
+        failed, self._unreported = self._unreported, {}
+        for index, error in failed.items():
+            self._fail(index, error)
+            self._begin_next(index)
 
     def _clear(self, index: int) -> None:
         self._done[index] = False
@@ -156,35 +188,48 @@ class GameBatch(Batch):
         self._start(index)
 
     def _move(self, index: int, action: int) -> None:
-        position = self._position(index)
-        reached = attempt(_advance, self.game, position, action, len(self._moves[index]) + 1)
-        if not isinstance(reached, Failure):
-            self._moves[index].append(action)
+        position, moves = self._position(index), self._moves[index]
+        reached = attempt(_advance, self.game, position, action, len(moves) + 1)
+        if isinstance(reached, Failure):
+            self._fail(index, reached.error)
+        else:
+            moves.append(action)
             self._num_moves[index] += 1
-        self._enter(index, reached)
+            self._positions[index] = reached
+            self._enter(index, reached)
         if self.autoreset and self._done[index]:
             self._keep_final(index)
             self._begin_next(index)
 
     def _keep_final(self, index: int) -> None:
-        seen = attempt(self._observe, index)
+        seen = self._look(index)
         if isinstance(seen, Failure):
-            self._failed[index] = seen.error
-            self._returns[index] = 0
+            self._final.pop(index, None)
+            self._fail(index, self._failed.get(index, seen.error))
         else:
-            self._final[index] = seen
+            self._final[index] = seen.copy()  # it may be the game's own buffer
 
-    def _enter(self, index: int, reached: Position | Failure) -> None:
-        if isinstance(reached, Failure):
-            self._failed[index] = reached.error
+    def _enter(self, index: int, position: Position) -> None:
+        self._seats[index] = position.seat
+        if position.returns is not None:
+            self._done[index] = True
+            self._returns[index] = position.returns
+
+    def _fail_between_steps(self, index: int, failure: Failure) -> None:
+        if self.autoreset:  # `done` tells what the latest step finished
             self._seats[index] = -1
-            self._done[index] = True
-            return
-        self._positions[index] = reached
-        self._seats[index] = reached.seat
-        if reached.returns is not None:
-            self._done[index] = True
-            self._returns[index] = reached.returns
+            self._unreported[index] = failure.error
+        else:
+            self._fail(index, failure.error)
+
+    def _fail(self, index: int, error: str) -> None:
+        self._seats[index] = -1
+        self._done[index] = True
+        self._returns[index] = 0
+        self._failed[index] = error
+
+
+_VIEWS = {"seats", "done", "returns", "num_moves", "episodes", "failed"}
 
 
 def make_batch(
@@ -210,10 +255,11 @@ def make_batch(
         **params: Keyword arguments of the game's class, such as the size of a board.
 
     Raises:
-        ValueError: If the id, a parameter or the backend is unknown, the size below 1, the seed
-            negative, or "numba" asked for where it is not installed or has no such game.
+        ValueError: If the id, a parameter or the backend is unknown, the size is no integer from 1
+            on, the seed none from 0 on, or "numba" asked for where it is not installed or has no
+            such game.
     """
-    if backend not in {"auto", "numba", "generic"}:
+    if backend not in ("auto", "numba", "generic"):
         raise ValueError(f"backend must be auto, numba or generic, got {backend!r}")
     seeds = slot_seeds(seed, batch_size)
     game = make_game(game_id, **params)

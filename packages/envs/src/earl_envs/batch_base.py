@@ -2,11 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from earl_envs.checks import flag, whole_number, whole_numbers
 from earl_envs.game import Game
 from earl_envs.record import GameRecord
 
@@ -23,10 +25,16 @@ class Batch(ABC):  # noqa: PLR0904 - one more than twelve, a third of them views
     game begins in the step that finished the last one: `done` and `returns` then tell what the
     latest step finished, `final_observations` how it looked, and all else is about the new games.
 
-    The arrays are live, read-only views of the batch: copy one to keep how it was.
+    The arrays below are live, read-only views of the batch: copy one to keep how it was. The mask
+    and the observations are live with the backend "numba" too; "generic" makes them anew whenever
+    they are asked for. A batch can be copied and pickled in mid-game, if the states of its game
+    can; the copy has a future of its own, equal to the original's for equal moves.
 
     A game whose own code raises or breaks the contract of `Game` ends there: it is `done`, scored 0
-    for every seat, keeps its last sound state, and `failed` says why. Its neighbours play on.
+    for every seat, keeps its last sound state, and `failed` says why. Its neighbours play on. With
+    `autoreset` a game that fails between two steps, at its start or in `planes`, has no seat to
+    move (-1 in `seats`); the batch's next step reports it and begins the slot's next game, so that
+    what the latest step finished is never overwritten.
 
     Example:
         batch = make_batch("earl/TicTacToe-v0", batch_size=2, seed=0)
@@ -59,13 +67,16 @@ class Batch(ABC):  # noqa: PLR0904 - one more than twelve, a third of them views
     def __init__(self, game: Game, *, seeds: Sequence[int], autoreset: bool) -> None:
         if not seeds:
             raise ValueError("a batch needs at least one seed, got none")
-        for index, seed in enumerate(seeds):
-            if seed < 0:
-                raise ValueError(f"seeds must not be negative, got {seed} for game {index}")
         self.game = game
         self.batch_size = len(seeds)
-        self.autoreset = autoreset
-        self._slot_seeds = tuple(seeds)
+        self.autoreset = flag(autoreset, "autoreset")
+        self._slot_seeds = tuple(
+            whole_number(seed, f"seed of game {index}", least=0) for index, seed in enumerate(seeds)
+        )
+
+    def __copy__(self) -> "Batch":
+        """Return a deep copy: half a copy would step along with the original."""
+        return deepcopy(self)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -125,7 +136,8 @@ class Batch(ABC):  # noqa: PLR0904 - one more than twelve, a third of them views
         """Draw one legal action for every unfinished game, each equally likely.
 
         A draw depends on the slot's first seed and on the numbers of game and move alone, so two
-        calls without a step in between agree. [K] for `step`; overwritten by the next call.
+        calls without a step in between agree. [K] for `step`; it keeps its values until the next
+        call, which with the backend "numba" overwrites them.
         """
 
     @abstractmethod
@@ -146,55 +158,58 @@ class Batch(ABC):  # noqa: PLR0904 - one more than twelve, a third of them views
         Raises:
             Exception: Whatever the game's own `text` raises; the batch stays as it is.
         """
-        if not 0 <= seat < self.game.num_seats:
-            raise ValueError(f"seat must be in 0..{self.game.num_seats - 1}, got {seat}")
+        seat = whole_number(seat, "seat", least=0, most=self.game.num_seats - 1)
         return self.game.text(self.state(index), seat)
 
     def record(self, index: int) -> GameRecord:
         """Return what replays a game."""
-        self._check_index(index)
+        index = self._checked_index(index)
         if self.origin is None:
             raise ValueError("only a batch of make_batch knows the id that a record needs")
         game_id, params = self.origin
         seed = episode_seed(self._slot_seeds[index], int(self.episodes[index]))
         return GameRecord(game_id=game_id, params=params, seed=seed, moves=self.moves(index))
 
-    def _check_index(self, index: int) -> None:
-        if not 0 <= index < self.batch_size:
-            raise ValueError(f"index must be in 0..{self.batch_size - 1}, got {index}")
+    @abstractmethod
+    def _legal(self, index: int) -> Sequence[int]:
+        """Return the actions open in a running game; the index is sound."""
+
+    def _checked_index(self, index: object) -> int:
+        return whole_number(index, "index", least=0, most=self.batch_size - 1)
 
     def _checked_indices(self, indices: ArrayLike) -> list[int]:
-        games = _ints(indices, "index")
+        games = whole_numbers(indices, "index")
         if len(set(games)) != len(games):
             repeated = next(index for index in games if games.count(index) > 1)
             raise ValueError(f"a game is named once per call, got index {repeated} twice")
-        for index in games:
-            self._check_index(index)
+        if games:
+            self._checked_index(min(games))
+            self._checked_index(max(games))
         return games
 
     def _checked_moves(
         self, actions: ArrayLike, indices: ArrayLike | None
     ) -> tuple[list[int], list[int]]:
-        running = np.flatnonzero(self.seats >= 0)
-        moves = _ints(actions, "action")
-        games = running.tolist() if indices is None else _ints(indices, "index")
+        moves, seats = whole_numbers(actions, "action"), self.seats.tolist()
+        if indices is None:
+            games = [index for index, seat in enumerate(seats) if seat >= 0]
+        else:
+            games = self._checked_indices(indices)
         if len(moves) != len(games):
             raise ValueError(f"one action per game: got {len(moves)} for {len(games)} games")
-        for index, action in zip(self._checked_indices(games), moves, strict=True):
-            if self.seats[index] < 0:
+        for index, action in zip(games, moves, strict=True):
+            if seats[index] < 0:
                 raise ValueError(f"game {index} is over and takes no action, got {action}")
-            if action not in (legal := self.legal(index)):
-                raise ValueError(f"action {action} is illegal in game {index}, legal: {legal}")
+            if action not in (legal := self._legal(index)):
+                raise ValueError(f"action {action} is illegal in game {index}, legal: {[*legal]}")
         return games, moves
 
 
 def slot_seeds(seed: int, batch_size: int) -> list[int]:
     """Return the seeds of the slots' first games; a slot's does not depend on the size."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be >= 1, got {batch_size}")
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
-    return np.random.SeedSequence(seed).generate_state(batch_size, np.uint64).tolist()
+    num_slots = whole_number(batch_size, "batch_size", least=1)
+    sequence = np.random.SeedSequence(whole_number(seed, "seed", least=0))
+    return sequence.generate_state(num_slots, np.uint64).tolist()
 
 
 def episode_seed(slot_seed: int, episode: int) -> int:
@@ -225,11 +240,8 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return view
 
 
-def _ints(values: ArrayLike, what: str) -> list[int]:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"expected one {what} per game, got an array of shape {array.shape}")
-    for place, value in enumerate(array.tolist()):
-        if type(value) is not int:  # bool is an int too, but a mask is not a list of games
-            raise ValueError(f"every {what} must be an integer, got {value!r} at place {place}")
-    return array.tolist()
+def padded_moves(moves: Sequence[int], max_moves: int) -> NDArray[np.int32]:
+    """Return what a game without planes shows: its moves, filled up with -1. [max_moves]."""
+    padded = np.full(max_moves, -1, np.int32)
+    padded[: len(moves)] = moves
+    return padded

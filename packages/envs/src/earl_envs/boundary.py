@@ -20,7 +20,12 @@ class Failure:
 def attempt(
     function: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs
 ) -> Result | Failure:
-    """Call `function` and return its result, or the failure that it ended in."""
+    """Call `function` and return its result, or the failure that it ended in.
+
+    Raises:
+        KeyboardInterrupt: If the user asks to stop; `SystemExit` passes through as well. Both are
+            meant for the process, not for one game of it.
+    """
     try:
         return function(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - any fault of a game must end that game alone
@@ -28,6 +33,9 @@ def attempt(
 
 
 def _describe(error: Exception) -> str:
-    frame = extract_tb(error.__traceback__)[-1]
-    message = " ".join(str(error).split())
-    return f"{type(error).__name__}: {message} ({frame.filename}:{frame.lineno} in {frame.name})"
+    kind, frame = type(error).__name__, extract_tb(error.__traceback__)[-1]
+    try:
+        message = f"{kind}: {' '.join(str(error).split())}"
+    except Exception:  # noqa: BLE001 - its own text is the user's code as well
+        message = kind
+    return f"{message} ({frame.filename}:{frame.lineno} in {frame.name})"

@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import SupportsFloat
+from typing import SupportsFloat, SupportsIndex, cast
 
 from earl_envs.game import Game
 
@@ -28,26 +28,50 @@ def examine(game: Game, state: Hashable) -> Position:
 
     Raises:
         ValueError: If the rules contradict `num_seats` or `num_actions`, leave a running game
-            without a move, or score a seat with a number that is not finite.
+            without a move, score a seat with a number that is not finite, or answer with something
+            that is no number or no list of numbers at all.
         Exception: Whatever the rules raise.
     """
     returns = game.returns(state)
     if returns is not None:
         return Position(state=state, seat=-1, legal=(), returns=_checked_returns(game, returns))
-    # operator.index turns numpy integers into int and refuses floats.
-    seat = operator.index(game.seat(state))
-    legal = tuple(map(operator.index, game.legal(state)))
-    if not 0 <= seat < game.num_seats:
-        raise ValueError(f"seat() must be in 0..{game.num_seats - 1}, got {seat}")
-    if not legal:
-        raise ValueError("legal() must not be empty while returns() is None")
-    if min(legal) < 0 or max(legal) >= game.num_actions:
-        raise ValueError(f"legal() must be in 0..{game.num_actions - 1}, got {legal}")
+    seat = _checked_seat(game, game.seat(state))
+    legal = _checked_legal(game, game.legal(state))
     return Position(state=state, seat=seat, legal=legal, returns=None)
 
 
-def _checked_returns(game: Game, returns: Iterable[SupportsFloat]) -> tuple[float, ...]:
-    scores = tuple(map(float, returns))
-    if len(scores) != game.num_seats or not all(map(math.isfinite, scores)):
-        raise ValueError(f"returns() must be {game.num_seats} finite scores, got {scores}")
+# What the rules answer is `object` here, since nobody has checked it. operator.index turns NumPy's
+# integers into Python's and refuses floats.
+
+
+def _checked_returns(game: Game, returns: object) -> tuple[float, ...]:
+    try:
+        scores = tuple(map(float, cast("Iterable[SupportsFloat]", returns)))
+    except (TypeError, ValueError):
+        scores = None
+    if scores is None or len(scores) != game.num_seats or not all(map(math.isfinite, scores)):
+        raise ValueError(f"returns() must be {game.num_seats} finite scores, got {returns!r}")
     return scores
+
+
+def _checked_seat(game: Game, seat: object) -> int:
+    try:
+        number = operator.index(cast("SupportsIndex", seat))
+    except TypeError:
+        number = -1
+    if not 0 <= number < game.num_seats:
+        raise ValueError(f"seat() must be in 0..{game.num_seats - 1}, got {seat!r}")
+    return number
+
+
+def _checked_legal(game: Game, legal: object) -> tuple[int, ...]:
+    try:
+        actions = tuple(map(operator.index, cast("Iterable[SupportsIndex]", legal)))
+    except TypeError:
+        rule = f"integers in 0..{game.num_actions - 1}"
+        raise ValueError(f"legal() must be a list of {rule}, got {legal!r}") from None
+    if not actions:
+        raise ValueError("legal() must not be empty while returns() is None")
+    if min(actions) < 0 or max(actions) >= game.num_actions:
+        raise ValueError(f"legal() must be in 0..{game.num_actions - 1}, got {actions}")
+    return actions

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
+from earl_envs.checks import whole_number, whole_numbers
 from earl_envs.game import Game
 from earl_envs.position import Position, examine
 from earl_envs.registry import make_game
@@ -16,6 +17,9 @@ from earl_envs.registry import make_game
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameRecord:
     """What replays a game, finished or not, to the same state.
+
+    Moves become a tuple of ints, whatever integers they are given as, so that records can be
+    compared and counted.
 
     Example:
         >>> record = GameRecord(game_id="earl/TicTacToe-v0", seed=3, moves=(4, 0))
@@ -31,6 +35,20 @@ class GameRecord:
     moves: Sequence[int] = ()
     """Actions of all seats in the order they were played."""
 
+    def __post_init__(self) -> None:
+        """Take the values over.
+
+        Raises:
+            ValueError: If the seed is no whole number from 0 on, or a move no integer.
+        """
+        object.__setattr__(self, "params", dict(self.params))
+        object.__setattr__(self, "seed", whole_number(self.seed, "seed", least=0))
+        object.__setattr__(self, "moves", tuple(whole_numbers(self.moves, "move")))
+
+    def __hash__(self) -> int:
+        """Hash all but the parameters, whose values need not be hashable."""
+        return hash((self.game_id, self.seed, self.moves))
+
     def positions(self) -> list[Position]:
         """Replay: the start and the position after every move, `len(moves) + 1` in all.
 
@@ -41,19 +59,45 @@ class GameRecord:
         return replay(make_game(self.game_id, **self.params), self.seed, self.moves)
 
     def to_json(self) -> str:
-        """Return the record as one line of JSON."""
-        return json.dumps({**asdict(self), "moves": list(self.moves)}, separators=(",", ":"))
+        """Return the record as one line of JSON.
+
+        Raises:
+            ValueError: If a parameter is nothing that JSON has.
+        """
+        return json.dumps(asdict(self), default=_plain, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str) -> "GameRecord":
-        """Read what `to_json` wrote."""
-        tree = json.loads(line)
-        return cls(
-            game_id=tree["game_id"],
-            params=tree["params"],
-            seed=tree["seed"],
-            moves=tuple(tree["moves"]),
-        )
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: If it is no JSON object with the four fields, each of its kind.
+        """
+        try:
+            tree: object = json.loads(line)
+        except ValueError:
+            tree = line
+        if not isinstance(tree, dict):
+            raise ValueError(f"a record is a line of JSON with {_NAMES}, got {tree!r}")  # noqa: TRY004
+        values = cast("dict[str, Any]", tree)
+        missing = [name for name in _KINDS if name not in values]
+        if missing:
+            raise ValueError(f"a record needs {_NAMES}, this one lacks {', '.join(missing)}")
+        for name, kind in _KINDS.items():
+            if not isinstance(value := values[name], kind):
+                rule = f"{name} of a record must be {kind.__name__}"
+                raise ValueError(f"{rule}, got {value!r}")  # noqa: TRY004
+        return cls(**{name: values[name] for name in _KINDS})
+
+
+_KINDS = {"game_id": str, "params": dict, "seed": int, "moves": list}
+_NAMES = ", ".join(_KINDS)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.generic | np.ndarray):
+        return cast("Any", value).tolist()
+    raise ValueError(f"a parameter of a record must be plain JSON, got {value!r}")
 
 
 def start_position(game: Game, seed: int) -> Position:

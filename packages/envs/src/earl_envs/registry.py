@@ -56,14 +56,19 @@ class GameRegistry:
 
     def register(self, game_id: str, entry: Entry) -> None:
         """Add a game; see `register_game`."""
-        if not _ID_PATTERN.fullmatch(game_id):
+        if not _ID_PATTERN.fullmatch(_checked_id(game_id)):
             raise ValueError(f"a game id looks like 'me/MyGame-v0', got {game_id!r}")
-        if isinstance(entry, str) and not _ENTRY_PATTERN.fullmatch(entry):
-            raise ValueError(f"the entry of {game_id!r} looks like 'module:Class', got {entry!r}")
+        if not _is_entry(entry):
+            rule = "is a subclass of Game or looks like 'module:Class'"
+            raise ValueError(f"the entry of {game_id!r} {rule}, got {entry!r}")
         taken = self._entries(game_id)
         if taken:
             raise ValueError(f"game id {game_id!r} is already taken by {_name(taken[0])!r}")
         self._registered[game_id] = entry
+
+    def forget(self, game_id: str) -> None:
+        """Take back what `register` did."""
+        del self._registered[game_id]
 
     def ids(self, family: str | None = None) -> list[str]:
         """Return ids, sorted; see `game_ids`."""
@@ -75,7 +80,7 @@ class GameRegistry:
 
     def make(self, game_id: str, **params: Any) -> Game:  # noqa: ANN401 - each game has its own
         """Load a game; see `make_game`."""
-        entries = self._entries(game_id)
+        entries = self._entries(_checked_id(game_id))
         if not entries:
             raise ValueError(suggest(game_id, self.ids(), what="game"))
         if len(entries) > 1:
@@ -112,6 +117,18 @@ def _adapter(family: str) -> Any:  # noqa: ANN401 - a module with family_ids and
         raise ValueError(str(error)) from None
 
 
+def _checked_id(game_id: object) -> str:
+    if not isinstance(game_id, str):
+        raise ValueError(f"a game id is a string like 'me/MyGame-v0', got {game_id!r}")  # noqa: TRY004
+    return game_id
+
+
+def _is_entry(entry: object) -> bool:
+    if isinstance(entry, str):
+        return _ENTRY_PATTERN.fullmatch(entry) is not None
+    return isinstance(entry, type) and issubclass(entry, Game)
+
+
 def _name(entry: Entry) -> str:
     return entry if isinstance(entry, str) else f"{entry.__module__}:{entry.__qualname__}"
 
@@ -140,13 +157,23 @@ def register_game(game_id: str, entry: str | type[Game]) -> None:
         entry: The class, or `module:Class` to import when the game is first made.
 
     Raises:
-        ValueError: If the id or the entry is malformed or the id is taken.
+        ValueError: If the id or the entry is malformed, or the id is taken, here or at Gymnasium;
+            the game is then registered nowhere.
     """
     # Imported here, as the frameworks' own packages take longer to load than this one.
-    from earl_envs.faces.registration import register_with_frameworks
+    import gymnasium
+
+    from earl_envs.faces.registration import register_with_frameworks, text_id
 
     _REGISTRY.register(game_id, entry)
-    register_with_frameworks(game_id)
+    new = {game_id, text_id(game_id)} - gymnasium.registry.keys()
+    try:
+        register_with_frameworks(game_id)
+    except (ValueError, gymnasium.error.Error) as error:
+        _REGISTRY.forget(game_id)
+        for env_id in new:
+            gymnasium.registry.pop(env_id, None)
+        raise ValueError(f"game {game_id!r} cannot be registered: {error}") from error
 
 
 def make_game(game_id: str, **params: Any) -> Game:  # noqa: ANN401 - each game has its own

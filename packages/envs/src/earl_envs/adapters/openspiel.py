@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from earl_envs.adapters.consistent_history import consistent_history
 from earl_envs.adapters.spiel_library import Spiel, load_game, loadable_names
 from earl_envs.adapters.spiel_state import SpielNode, SpielState
-from earl_envs.adapters.spiel_tensor import as_bytes, board_of
+from earl_envs.adapters.spiel_tensor import as_bytes, board_of, stay_bytes
 from earl_envs.boundary import attempt
 from earl_envs.game import Game
 from earl_envs.suggest import suggest
@@ -28,7 +28,10 @@ _RESAMPLED_BY_OPENSPIEL = frozenset({
 })  # fmt: skip
 # Copying their states corrupts memory in OpenSpiel 2.0.2, so that they are replayed instead.
 _UNSAFE_TO_COPY = frozenset({"morpion_solitaire"})
-_NUM_PROBED_STATES = 40
+# Tiles of 2048 grow beyond a byte, though seldom in random games.
+_BEYOND_BYTES = frozenset({"2048"})
+_NUM_PROBED_BOARDS = 80
+_NUM_PROBED_GAMES = 3
 _MAX_LISTED_MOVES = 100
 _PLAIN_LABEL = re.compile(r"[^\[\]<>{}\\\n]+")
 
@@ -40,8 +43,8 @@ class OpenSpielGame(Game[SpielState]):
     Games with simultaneous moves are played one seat after the other, which does not show the
     later seats what the earlier ones chose. Mean-field games are refused: their state is a
     distribution over a population, not one game. Boards are shown as OpenSpiel shows them, to some
-    games from player 0's side whichever seat looks; `planes` are OpenSpiel's observation tensor, as
-    far as it holds whole numbers from 0 to 255.
+    games from player 0's side whichever seat looks; `planes` are OpenSpiel's observation tensor, if
+    it stays one of whole numbers from 0 to 255.
 
     Example:
         game = OpenSpielGame("leduc_poker", players=3)
@@ -139,13 +142,16 @@ class OpenSpielGame(Game[SpielState]):
         return tuple(self.min_return if s == seat else share for s in range(self.num_seats))
 
     def planes(self, state: SpielState, seat: int) -> NDArray[np.uint8] | None:
-        """Return OpenSpiel's tensor for this seat, if it has one of small whole numbers.
+        """Return OpenSpiel's tensor for this seat, if it stays one of small whole numbers.
+
+        Without one, the moves of a game of perfect information may be listed; elsewhere they may be
+        secret, and a single zero stands for the board.
 
         Raises:
-            ValueError: If a value is none, though none of the positions looked at first had such.
+            ValueError: If a value is none, though none of the random games looked at had such.
         """
         if not self._has_planes:
-            return None
+            return None if self._perfect else np.zeros((1, 1, 1), np.uint8)
         board = board_of(self._game, self._spiel(state), seat)
         if board is None or (exact := as_bytes(board)) is None:
             raise ValueError(f"the tensor of {self._name!r} holds more than bytes in {state}")
@@ -220,20 +226,23 @@ class OpenSpielGame(Game[SpielState]):
 
     @cached_property
     def _has_planes(self) -> bool:
+        if self._game.get_type().short_name in _BEYOND_BYTES:
+            return False
         # Some games announce a tensor that they do not have.
         boards = (
             attempt(board_of, self._game, self._spiel(state), seat)
             for state in self._random_states(np.random.default_rng(0))
             for seat in range(self.num_seats)
         )
-        return all(isinstance(b, np.ndarray) and as_bytes(b) is not None for b in boards)
+        return stay_bytes(boards, num_probed=_NUM_PROBED_BOARDS)
 
     def _random_states(self, rng: np.random.Generator) -> Iterator[SpielState]:
-        state = self.initial(rng)
-        for _ in range(_NUM_PROBED_STATES):
+        for _ in range(_NUM_PROBED_GAMES):
+            state = self.initial(rng)
+            while legal := self.legal(state):
+                yield state
+                state = self.apply(state, int(rng.choice(legal)))
             yield state
-            legal = self.legal(state)
-            state = self.apply(state, int(rng.choice(legal))) if legal else self.initial(rng)
 
     def _redrawn(self, state: SpielState, seat: int, rng: np.random.Generator) -> tuple[int, ...]:
         if self._game.get_type().short_name in _RESAMPLED_BY_OPENSPIEL:

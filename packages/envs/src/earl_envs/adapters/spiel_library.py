@@ -43,6 +43,8 @@ def load_game(name: str, params: Mapping[str, Any]) -> Spiel:
             that finitely many seats can play by numbered actions.
     """
     short_name = name.partition("(")[0]
+    if short_name in _UNSOUND:
+        raise ValueError(f"{short_name!r} has more actions than it announces: it cannot be played")
     if short_name.startswith("python_"):
         import_module(_PYTHON_GAMES)
     if short_name not in (names := pyspiel.registered_names()):

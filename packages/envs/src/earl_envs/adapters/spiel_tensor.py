@@ -1,5 +1,6 @@
 """OpenSpiel's tensors as board arrays."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,3 +41,19 @@ def as_bytes(board: NDArray[np.float32]) -> NDArray[np.uint8] | None:
     if not ((board >= 0) & (board <= 255) & (board == np.floor(board))).all():
         return None
     return board.astype(np.uint8)
+
+
+def stay_bytes(boards: Iterable[object], *, num_probed: int) -> bool:
+    """Return whether all boards are arrays of whole numbers in 0..255.
+
+    Ones and zeros stay what they are, so of such boards the first `num_probed` tell; numbers that
+    count something may grow, so with any of them all are looked at.
+    """
+    counts = False
+    for number, board in enumerate(boards):
+        if number >= num_probed and not counts:
+            break
+        if not isinstance(board, np.ndarray) or as_bytes(board) is None:
+            return False
+        counts |= bool((board > 1).any())
+    return True

@@ -8,9 +8,12 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from earl_envs.evaluation.intervals import Z_95
+
 _SCALE = math.log(10.0) / 400.0
-_Z_95 = 1.959963984540054
-_MAX_STEPS = 100
+# A player that won all of 10^k games is found in 2.3 k steps.
+_MAX_STEPS = 1_000
+_MAX_HALVINGS = 60
 _TOLERANCE = 1e-10
 
 
@@ -42,17 +45,17 @@ class Rating:
     @property
     def interval(self) -> tuple[float, float]:
         """95 % interval of the difference to the anchor, added to the anchor's rating."""
-        half = _Z_95 * self.standard_error
+        half = Z_95 * self.standard_error
         return self.elo - half, self.elo + half
 
 
-def expected_score(elo: float, other_elo: float) -> float:
+def expected_score(elo: float | int, other_elo: float | int) -> float:
     """Points per game that a rating expects against another.
 
     1 / (1 + 10^((R_b - R_a) / 400)) (Elo, The Rating of Chessplayers, 1978).
     """
-    # Never overflows, unlike the exponential.
-    return 0.5 * (1.0 + math.tanh(_SCALE * (elo - other_elo) / 2.0))
+    odds = math.exp(-_SCALE * abs(elo - other_elo))
+    return 1.0 / (1.0 + odds) if elo >= other_elo else odds / (1.0 + odds)
 
 
 def fit_elo(
@@ -80,7 +83,7 @@ def fit_elo(
         results: At least one game between any two players, directly or through others.
         anchor: Who is rated `anchor_elo`; the first player by default.
         anchor_elo: The anchor's rating.
-        prior_draws: Draws added per pair; 0 takes the data alone.
+        prior_draws: Draws added per pair, not negative; 0 takes the data alone.
 
     Returns:
         The players, strongest first.
@@ -92,11 +95,14 @@ def fit_elo(
     names, points, games = _tables(results)
     if anchor is not None and anchor not in names:
         raise ValueError(f"the anchor {anchor!r} has played no game; players: {', '.join(names)}")
-    if prior_draws < 0:
-        raise ValueError(f"prior_draws must not be negative, got {prior_draws}")
+    if not 0 <= prior_draws < math.inf:
+        raise ValueError(f"prior_draws must be a finite number >= 0, got {prior_draws}")
+    if not math.isfinite(anchor_elo):
+        raise ValueError(f"anchor_elo must be a finite number, got {anchor_elo}")
     met = games > 0
     _check_connected(names, met)
     prior = prior_draws * met
+    _check_finite(names, points + prior > 0)
     fixed = 0 if anchor is None else names.index(anchor)
     elo, errors = _maximise(points + prior / 2.0, games + prior, fixed)
     played, scored = games.sum(axis=1), points.sum(axis=1)
@@ -135,55 +141,73 @@ def _tables(
 
 
 def _check_connected(names: Sequence[str], met: NDArray[np.bool_]) -> None:
+    apart = set(range(len(names))) - _reached(met)
+    if apart:
+        raise ValueError(f"no chain of games connects {names[0]!r} with {names[min(apart)]!r}")
+
+
+def _check_finite(names: Sequence[str], scored: NDArray[np.bool_]) -> None:
+    """Refuse results without a finite maximum: it needs chains of points from each to each.
+
+    L. Ford, American Mathematical Monthly 64 (1957); assumption 1 of Hunter (2004).
+    """
+    for above in (scored, scored.T):
+        apart = set(range(len(names))) - _reached(above)
+        if apart:
+            raise ValueError(
+                f"the results give no finite ratings, as one side of {names[0]!r} and "
+                f"{names[min(apart)]!r} never scored against the other: prior_draws must be > 0"
+            )
+
+
+def _reached(linked: NDArray[np.bool_]) -> set[int]:
     reached = {0}
     frontier = [0]
     while frontier:
-        near = set(np.flatnonzero(met[frontier.pop()]).tolist()) - reached
+        near = set(np.flatnonzero(linked[frontier.pop()]).tolist()) - reached
         reached |= near
         frontier.extend(near)
-    apart = [name for place, name in enumerate(names) if place not in reached]
-    if apart:
-        raise ValueError(f"no chain of games connects {names[0]!r} with {apart[0]!r}")
+    return reached
 
 
 def _maximise(
     points: NDArray[np.float64], games: NDArray[np.float64], fixed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Newton's method with halved steps; ratings and standard errors, 0 and 0 for `fixed`."""
-    free = [place for place in range(len(games)) if place != fixed]
+    free = np.flatnonzero(np.arange(len(games)) != fixed)
+    inner = np.ix_(free, free)
     # In units of 1 / c, so that the numbers are around 1.
     theta = np.zeros(len(games))
     for _ in range(_MAX_STEPS):
-        gradient, information = _derivatives(theta, points, games)
+        surplus, information = _derivatives(theta, points, games)
         step = np.zeros_like(theta)
-        try:
-            step[free] = np.linalg.solve(information[np.ix_(free, free)], gradient[free])
-        except np.linalg.LinAlgError:
-            break
-        if np.abs(step).max() < _TOLERANCE:
-            errors = np.zeros_like(theta)
-            inverse = np.linalg.inv(information[np.ix_(free, free)])
-            errors[free] = np.sqrt(np.diag(inverse))
-            return theta / _SCALE, errors / _SCALE
-        value = _log_likelihood(theta, points)
-        while _log_likelihood(theta + step, points) < value and np.abs(step).max() > _TOLERANCE:
-            step /= 2.0
+        step[free] = np.linalg.solve(information[inner], surplus.sum(axis=1)[free])
+        rise = _slope(surplus, step)
+        for _ in range(_MAX_HALVINGS):
+            # A step that ends well past the maximum along it is too long.
+            if _slope(_derivatives(theta + step, points, games)[0], step) >= -rise / 2.0:
+                break
+            step, rise = step / 2.0, rise / 2.0
         theta += step
-    raise ValueError(
-        "the results give no finite ratings, as somebody won or lost every game against all others "
-        "together: prior_draws must be > 0"
-    )
+        if np.abs(step).max() <= _TOLERANCE * max(1.0, np.abs(theta).max()):
+            errors = np.zeros_like(theta)
+            information = _derivatives(theta, points, games)[1]
+            errors[free] = np.sqrt(np.diag(np.linalg.inv(information[inner])))
+            return theta / _SCALE, errors / _SCALE
+    raise ValueError(f"no ratings were found in {_MAX_STEPS} steps; try larger prior_draws")
 
 
 def _derivatives(
     theta: NDArray[np.float64], points: NDArray[np.float64], games: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    expected = 0.5 * (1.0 + np.tanh((theta[:, None] - theta[None, :]) / 2.0))
-    gradient = (points - games * expected).sum(axis=1)
-    weights = games * expected * (1.0 - expected)
-    return gradient, np.diag(weights.sum(axis=1)) - weights
+    """Points above expectation of each against each, and the Fisher information."""
+    expected = np.exp(-np.logaddexp(0.0, theta[None, :] - theta[:, None]))
+    # s_ij - n_ij p_ij = s_ij p_ji - s_ji p_ij, which stays exact where p_ij is close to 1.
+    surplus = points * expected.T
+    weights = games * expected * expected.T
+    return surplus - surplus.T, np.diag(weights.sum(axis=1)) - weights
 
 
-def _log_likelihood(theta: NDArray[np.float64], points: NDArray[np.float64]) -> float:
-    difference = theta[:, None] - theta[None, :]
-    return float(-(points * np.logaddexp(0.0, -difference)).sum())
+def _slope(surplus: NDArray[np.float64], step: NDArray[np.float64]) -> float:
+    """Rise of the likelihood along a step, pair by pair so that large counts hide no small ones."""
+    return float((surplus * (step[:, None] - step[None, :])).sum() / 2.0)

@@ -2,7 +2,8 @@
 
 import math
 
-_Z_95 = 1.959963984540054
+Z_95 = 1.959963984540054
+"""Quantile of the normal distribution that leaves 2.5 % above it."""
 
 
 def wilson_interval(successes: float | int, trials: int) -> tuple[float, float]:
@@ -17,9 +18,9 @@ def wilson_interval(successes: float | int, trials: int) -> tuple[float, float]:
     """
     if not 0 <= successes <= trials or trials < 1:
         raise ValueError(f"need 0 <= successes <= trials and trials >= 1, got {successes}/{trials}")
-    rate, z2 = successes / trials, _Z_95**2
+    rate, z2 = successes / trials, Z_95**2
     centre = rate + z2 / (2 * trials)
-    half = _Z_95 * math.sqrt(rate * (1 - rate) / trials + z2 / (4 * trials**2))
+    half = Z_95 * math.sqrt(rate * (1 - rate) / trials + z2 / (4 * trials**2))
     scale = 1 + z2 / trials
     # The ends are exact there: rounded, an interval would leave out the rate it belongs to.
     low = 0.0 if successes == 0 else (centre - half) / scale

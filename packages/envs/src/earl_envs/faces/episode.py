@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from earl_envs.batch_base import episode_seed
+from earl_envs.batch_base import draw_place, episode_seed
 from earl_envs.boundary import Failure, attempt
 from earl_envs.end_reason import FORFEITS, EndReason
 from earl_envs.faces.observation import Board, action_mask, board_space, observe
@@ -62,17 +62,16 @@ class EpisodeKey:
         """Return a seat's stream of chance."""
         return episode_rng(self.seed, game_id=game_id, episode=self.episode, seat=seat)
 
+    def draw(self, num_moves: int, legal: Sequence[int]) -> int:
+        """Draw the action that follows `num_moves` moves, by `draw_place`: cheap, and no stream."""
+        place = draw_place(self.seed, self.episode, num_moves, num_places=len(legal))
+        return int(legal[place])
+
 
 def next_key(key: EpisodeKey | None, seed: int | None) -> EpisodeKey:
-    """Return the key of the next episode: a seed begins a series, no seed continues it.
-
-    Raises:
-        ValueError: If the seed is negative.
-    """
+    """Return the key of the next episode: a seed begins a series, no seed continues it."""
     if seed is not None:
-        if seed < 0:
-            raise ValueError(f"seed must not be negative, got {seed}")
-        return EpisodeKey(seed=int(seed), episode=0)
+        return EpisodeKey(seed=seed, episode=0)
     if key is None:
         fresh = np.random.SeedSequence().generate_state(1, np.uint64)
         return EpisodeKey(seed=int(fresh[0]), episode=0)

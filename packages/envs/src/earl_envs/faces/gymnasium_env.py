@@ -1,6 +1,6 @@
 """A game as a Gymnasium environment with numbered moves."""
 
-from typing import Any, final
+from typing import Any, SupportsIndex, final
 
 import gymnasium
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from earl_envs.faces.episode import EpisodeKey, Table, next_key
 from earl_envs.faces.observation import Board
-from earl_envs.faces.options import as_action, check_options
+from earl_envs.faces.options import as_seed, check_options
 from earl_envs.faces.render import RENDER_MODES, check_render_mode, render
 from earl_envs.faces.single_agent import SingleAgent
 from earl_envs.opponents.base import Opponent
@@ -55,8 +55,8 @@ class GameEnv(gymnasium.Env[Board, np.int64]):
 
         Args:
             game_id: Built in, registered or installed.
-            opponent: Plays all other seats, a player or the name of one; None lets the agent play
-                every seat, each step rewarded with the score of the seat that moved.
+            opponent: Plays all other seats, a player or the name of one; "self" or None lets the
+                agent play every seat, each step rewarded with the score of the seat that moved.
             seat: The agent's, if there is an opponent.
             illegal: `forfeit`, `retry(k)`, `noop` or `random_legal`.
             render_mode: `ansi`, `rgb_array` or None.
@@ -71,10 +71,11 @@ class GameEnv(gymnasium.Env[Board, np.int64]):
         self._key: EpisodeKey | None = None
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Board, dict[str, Any]]:
         """Begin a new series of episodes, or without a seed the next episode of the series."""
         check_options(options)
+        seed = as_seed(seed)
         super().reset(seed=seed)
         first = self.np_random_seed if self._key is None else None
         self._key = next_key(self._key, first if seed is None else seed)
@@ -84,7 +85,7 @@ class GameEnv(gymnasium.Env[Board, np.int64]):
     def step(self, action: object) -> tuple[Board, float, bool, bool, dict[str, Any]]:
         """Make a move, any kind of integer, and let the others answer; see the class."""
         agent = self._agent
-        agent.act(as_action(action))
+        agent.act(action)
         board = agent.observe()
         episode = agent.episode
         return board, agent.reward, episode.terminated, episode.truncated, agent.info()

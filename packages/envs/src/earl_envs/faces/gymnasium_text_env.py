@@ -2,7 +2,7 @@
 
 import string
 from dataclasses import asdict
-from typing import Any, final
+from typing import Any, SupportsIndex, final
 
 import gymnasium
 import numpy as np
@@ -10,9 +10,9 @@ from gymnasium.spaces import Text
 from numpy.typing import NDArray
 
 from earl_envs.boundary import Failure, attempt
-from earl_envs.end_reason import CUTS, FAILURES, EndReason
+from earl_envs.end_reason import CUTS, FAILURES
 from earl_envs.faces.episode import EpisodeKey, ending, next_key
-from earl_envs.faces.options import check_options
+from earl_envs.faces.options import as_policy, as_seed, check_options
 from earl_envs.faces.others import Others
 from earl_envs.faces.render import RENDER_MODES, check_render_mode, render
 from earl_envs.opponents.base import Opponent
@@ -78,8 +78,8 @@ class GameTextEnv(gymnasium.Env[str, str]):
 
         Args:
             game_id: Built in, registered or installed.
-            opponent: Plays all other seats, a player or the name of one; None lets the agent play
-                every seat, each step rewarded with the score of the seat that replied.
+            opponent: Plays all other seats, a player or the name of one; "self" or None lets the
+                agent play every seat, each step rewarded with the score of the seat that replied.
             seat: The agent's, if there is an opponent.
             illegal: `forfeit`, `retry(k)`, `noop` or `random_legal`.
             history: `full`, `last-k` or `board-only`.
@@ -87,6 +87,7 @@ class GameTextEnv(gymnasium.Env[str, str]):
             **params: Keyword arguments of the game's class.
         """
         check_render_mode(render_mode)
+        as_policy(illegal)
         self.render_mode = render_mode
         self.observation_space = AnyText()
         self.action_space = AnyText()
@@ -94,17 +95,17 @@ class GameTextEnv(gymnasium.Env[str, str]):
         self._game = make_game(game_id, **params)
         self._chat = ChatEnv(self._game, history=history, illegal=illegal)
         self._others = Others(game_id, self._game, opponent=opponent, seat=seat)
-        self._seat = seat
-        self._mover = seat
+        self._seat = self._mover = self._others.seat
         self._key: EpisodeKey | None = None
         self._num_replies = 0
         self._informed: set[int] = set()
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         """Begin a new series of episodes, or without a seed the next episode of the series."""
         check_options(options)
+        seed = as_seed(seed)
         super().reset(seed=seed)
         first = self.np_random_seed if self._key is None else None
         self._key = next_key(self._key, first if seed is None else seed)
@@ -141,12 +142,7 @@ class GameTextEnv(gymnasium.Env[str, str]):
 
     def _let_others_play(self) -> None:
         chat = self._chat
-        while self._others.plays(chat.seat):
-            answer = self._others.move(chat.state, chat.seat)
-            if isinstance(answer, Failure):
-                chat.fail(EndReason.OPPONENT_ERROR, answer.error)
-            else:
-                chat.play(answer)
+        self._others.play(chat)
         if self._others.opponent is None:
             self._seat = self._mover if chat.done else chat.seat
 

@@ -1,7 +1,7 @@
 """A game as a Gymnasium vector environment."""
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, SupportsIndex, cast, final
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -10,15 +10,17 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from earl_envs.batch import GameBatch, make_batch
+from earl_envs.checks import whole_number
 from earl_envs.faces.episode import EpisodeKey, Table, next_key
 from earl_envs.faces.kernel_lanes import KernelLanes
 from earl_envs.faces.lanes import AgentLanes, Lanes
-from earl_envs.faces.options import check_options
-from earl_envs.faces.others import check_seat
+from earl_envs.faces.options import as_seed, check_options
+from earl_envs.faces.others import as_opponent, check_seat
 from earl_envs.faces.render import RENDER_MODES, check_render_mode, render
 from earl_envs.kernels.names import kernel_name
-from earl_envs.opponents.base import Opponent, RandomOpponent, make_opponent
+from earl_envs.opponents.base import Opponent, RandomOpponent
 from earl_envs.record import GameRecord
+from earl_envs.suggest import suggest
 
 Steps = tuple[
     NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
@@ -61,18 +63,17 @@ class GameVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         Args:
             num_envs: Number of games.
             game_id: Built in, registered or installed.
-            opponent: Plays all other seats; None lets the agent play every seat.
+            opponent: Plays all other seats; "self" or None lets the agent play every seat.
             seat: The agent's, if there is an opponent.
             illegal: `forfeit`, `retry(k)`, `noop` or `random_legal`.
             autoreset_mode: Gymnasium's, or its value: `NextStep`, `SameStep` or `Disabled`.
             render_mode: `ansi`, `rgb_array` or None.
             **params: Keyword arguments of the game's class.
         """
-        if num_envs < 1:
-            raise ValueError(f"num_envs must be >= 1, got {num_envs}")
+        num_envs = whole_number(num_envs, "num_envs", least=1)
         check_render_mode(render_mode)
         self._table = Table.lay(game_id, params)
-        self._mode = AutoresetMode(autoreset_mode)
+        self._mode = as_autoreset_mode(autoreset_mode)
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.metadata = {
@@ -94,7 +95,7 @@ class GameVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     def reset(
         self,
         *,
-        seed: int | Sequence[int | None] | None = None,
+        seed: SupportsIndex | Sequence[SupportsIndex | None] | NDArray[np.integer] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Begin the next episode of every environment, or of those in `options["reset_mask"]`.
@@ -105,8 +106,9 @@ class GameVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         """
         check_options(options, ("reset_mask",))
         slots = self._slots((options or {}).get("reset_mask"))
-        super().reset(seed=seed if isinstance(seed, int) else None)
-        self._begin(slots, self._seeds(seed))
+        first, seeds = as_seeds(seed, self.num_envs)
+        super().reset(seed=first)
+        self._begin(slots, self._fresh() if seeds is None else seeds)
         return self._lanes.boards.copy(), self._lanes.infos(slots)
 
     def step(self, actions: object) -> Steps:
@@ -139,9 +141,7 @@ class GameVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     def record(self, index: int) -> GameRecord:
         """Return what replays the episode of an environment to its present state."""
-        if not 0 <= index < self.num_envs:
-            raise ValueError(f"index must be in 0..{self.num_envs - 1}, got {index}")
-        return self._lanes.record(index)
+        return self._lanes.record(whole_number(index, "index", least=0, most=self.num_envs - 1))
 
     def _begin(self, slots: NDArray[np.intp], seeds: Sequence[int | None] | None = None) -> None:
         keys = [
@@ -156,8 +156,8 @@ class GameVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     def _close(self, over: NDArray[np.bool_]) -> dict[str, Any]:
         slots = np.flatnonzero(over)
         boards = np.full(self.num_envs, None, np.object_)
-        for slot in slots.tolist():
-            boards[slot] = self._lanes.boards[slot].copy()
+        for slot, board in zip(slots.tolist(), self._lanes.boards[slots], strict=True):
+            boards[slot] = board
         infos = self._lanes.infos(slots)
         self._begin(slots)
         return {
@@ -178,13 +178,7 @@ class GameVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             )
         return np.flatnonzero(mask)
 
-    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        if isinstance(seed, int):
-            return [seed + index for index in range(self.num_envs)]
-        if seed is not None:
-            if len(seed) != self.num_envs:
-                raise ValueError(f"one seed per environment: got {len(seed)} for {self.num_envs}")
-            return [*seed]
+    def _fresh(self) -> list[int | None]:
         fresh = self.np_random_seed or 0
         return [fresh + index if key is None else None for index, key in enumerate(self._keys)]
 
@@ -204,14 +198,42 @@ class GameVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         return chosen.astype(np.int64)
 
 
+def as_autoreset_mode(mode: object) -> AutoresetMode:
+    """Return a mode of Gymnasium's, from itself or its value.
+
+    Raises:
+        ValueError: If there is no such mode; the message names them.
+    """
+    modes = {valid.value: valid for valid in AutoresetMode}
+    value = mode.value if isinstance(mode, AutoresetMode) else mode
+    if str(value) not in modes:
+        raise ValueError(suggest(str(value), modes, what="autoreset mode"))
+    return modes[str(value)]
+
+
+def as_seeds(seed: object, num_envs: int) -> tuple[int | None, list[int | None] | None]:
+    """Return the seed of the vector environment itself and those of its environments.
+
+    Raises:
+        ValueError: If it is no seed, and no list of one per environment, None among them.
+    """
+    is_list = isinstance(seed, Sequence) and not isinstance(seed, str)
+    if is_list or (isinstance(seed, np.ndarray) and seed.ndim):
+        seeds = [as_seed(one) for one in cast("Sequence[object]", seed)]
+        if len(seeds) != num_envs:
+            raise ValueError(f"one seed per environment: got {len(seeds)} for {num_envs}")
+        return None, seeds
+    first = as_seed(seed)
+    return first, None if first is None else [first + index for index in range(num_envs)]
+
+
 def _make_lanes(
     table: Table, num_envs: int, *, opponent: str | Opponent | None, seat: int, illegal: str
 ) -> Lanes:
-    player = make_opponent(opponent) if isinstance(opponent, str) else opponent
+    player, seat = as_opponent(opponent), check_seat(table.game, seat)
     is_simple = illegal == "forfeit" and (player is None or isinstance(player, RandomOpponent))
     if is_simple and kernel_name(table.game) is not None:
         batch = make_batch(table.game_id, batch_size=num_envs, seed=0, **table.params)
         if not isinstance(batch, GameBatch):  # it is one where the compiler is not installed
-            check_seat(table.game, seat)
             return KernelLanes(table, batch, seat=seat, has_opponent=player is not None)
     return AgentLanes(table, num_envs, opponent=player, seat=seat, illegal=illegal)

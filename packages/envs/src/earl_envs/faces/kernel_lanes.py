@@ -6,10 +6,10 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from earl_envs.batch import make_batch
 from earl_envs.batch_base import Batch
 from earl_envs.end_reason import EndReason
 from earl_envs.faces.episode import EpisodeKey, Table, not_legal
+from earl_envs.kernels.bits import signed, split_mix
 from earl_envs.record import GameRecord
 
 _NOT_BEGUN = EpisodeKey(seed=0, episode=0)
@@ -31,7 +31,8 @@ class KernelLanes:
         self._seat = seat
         self._has_opponent = has_opponent
         self._keys = [_NOT_BEGUN] * num_lanes
-        self._streams: list[np.random.Generator | None] = [None] * num_lanes
+        self._seeds = np.zeros(num_lanes, np.int64)  # each the lower 64 bits of its seed
+        self._episodes = np.zeros(num_lanes, np.int64)
         self._movers = np.full(num_lanes, seat, np.int64)
         self._refused = np.full(num_lanes, -1, np.int64)  # the action that forfeited each game
         self.boards = np.zeros((num_lanes, *table.board.shape), np.uint8)
@@ -40,20 +41,12 @@ class KernelLanes:
         self.terminated = np.zeros(num_lanes, np.bool_)
         self.truncated = np.zeros(num_lanes, np.bool_)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Compiled batches hold addresses: a copy gets a batch of its own, led to the same state.
-        moves = [self._batch.moves(slot) for slot in range(len(self._keys))]
-        return {**vars(self), "_batch": moves}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._batch = _lead(self._table, state["_batch"])
-
     def begin(self, slots: NDArray[np.intp], keys: Sequence[EpisodeKey]) -> None:
         """Start the episodes that the keys name, one per slot."""
         for slot, key in zip(slots.tolist(), keys, strict=True):
             self._keys[slot] = key
-            self._streams[slot] = None
+        self._seeds[slots] = [signed(key.seed % 2**64) for key in keys]
+        self._episodes[slots] = [key.episode for key in keys]
         self._batch.restart(slots)
         self._refused[slots] = -1
         self._let_others_play(slots)
@@ -116,20 +109,12 @@ class KernelLanes:
             batch.step(self._draw(waiting), waiting)
 
     def _draw(self, slots: NDArray[np.intp]) -> NDArray[np.int64]:
-        # The draws of RandomOpponent, each from the stream that it would be given.
+        # Those of `EpisodeKey.draw`, for many games at once.
         mask = self._batch.legal_mask[slots]
-        places = [
-            self._stream(slot).integers(num_legal)
-            for slot, num_legal in zip(slots.tolist(), mask.sum(axis=1).tolist(), strict=True)
-        ]
-        return (mask.cumsum(axis=1) > np.array(places)[:, None]).argmax(axis=1)
-
-    def _stream(self, slot: int) -> np.random.Generator:
-        stream = self._streams[slot]
-        if stream is None:
-            stream = self._keys[slot].rng(self._table.game_id, 1 - self._seat)
-            self._streams[slot] = stream
-        return stream
+        num_legal = mask.cumsum(axis=1)
+        output = (self._episodes[slots] << 32) + self._batch.num_moves[slots] + 1
+        places = split_mix(self._seeds[slots], output) * num_legal[:, -1] >> 31
+        return (num_legal > places[:, None]).argmax(axis=1)
 
     def _show(self, slots: NDArray[np.intp]) -> None:
         batch = self._batch
@@ -161,14 +146,6 @@ class KernelLanes:
         for slot in np.flatnonzero(refused).tolist():
             details[slot] = not_legal(int(self._refused[slot]), self._batch.legal(slot))
         return details
-
-
-def _lead(table: Table, moves: Sequence[Sequence[int]]) -> Batch:
-    batch = make_batch(table.game_id, batch_size=len(moves), seed=0, **table.params)
-    for place in range(max(map(len, moves))):
-        slots = [slot for slot, made in enumerate(moves) if len(made) > place]
-        batch.step([moves[slot][place] for slot in slots], slots)
-    return batch
 
 
 def _columns(present: NDArray[np.bool_], **values: NDArray[Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from earl_envs.batch_base import padded_moves
 from earl_envs.game import Game
 from earl_envs.record import start_position
 
@@ -36,9 +37,7 @@ def observe(game: Game, state: Hashable, seat: int, moves: Sequence[int]) -> Boa
     planes = game.planes(state, seat)
     if planes is not None:
         return np.array(planes, np.uint8)
-    made = np.full(game.max_moves, -1, np.int32)
-    made[: len(moves)] = moves
-    return made
+    return padded_moves(moves, game.max_moves)
 
 
 def action_mask(num_actions: int, legal: Sequence[int]) -> NDArray[np.int8]:

@@ -1,18 +1,19 @@
-"""What `reset` and `step` are given, checked."""
+"""What callers pass to the environments, checked: every function here raises ValueError only."""
 
-import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import numpy as np
+from earl_envs.checks import whole_number
+from earl_envs.text.illegal import IllegalPolicy, make_illegal_policy
 
 
-def check_options(options: Mapping[str, Any] | None, valid: Sequence[str] = ()) -> None:
+def check_options(options: object, valid: Sequence[str] = ()) -> None:
     """Refuse options of `reset` that would do nothing.
 
     Raises:
-        ValueError: If one is not among the valid ones.
+        ValueError: If they are no mapping, or one is not among the valid ones.
     """
+    if not isinstance(options, Mapping | None):
+        raise ValueError(f"the options of reset() must be a dict or None, got {options!r}")  # noqa: TRY004
     for name in options or ():
         if name not in valid:
             raise ValueError(
@@ -20,15 +21,21 @@ def check_options(options: Mapping[str, Any] | None, valid: Sequence[str] = ()) 
             )
 
 
-def as_action(action: object) -> int:
-    """Return an action as an int.
+def as_seed(seed: object) -> int | None:
+    """Return a seed as an int, None for none.
 
     Raises:
-        ValueError: If it is no integer; a bool or a float is none.
+        ValueError: If it is no integer, or negative.
     """
-    if isinstance(action, bool | np.bool_):
-        raise ValueError(f"an action must be an integer, got {action!r}")  # noqa: TRY004
-    try:
-        return operator.index(action)  # pyright: ignore[reportArgumentType] - refused by itself
-    except TypeError:
-        raise ValueError(f"an action must be an integer, got {action!r}") from None
+    return None if seed is None else whole_number(seed, "seed", least=0)
+
+
+def as_policy(illegal: object) -> IllegalPolicy:
+    """Return an illegal-move policy by name.
+
+    Raises:
+        ValueError: If it is no string, or `make_illegal_policy` refuses it.
+    """
+    if not isinstance(illegal, str):
+        raise ValueError(f"illegal must be a string such as 'forfeit', got {illegal!r}")  # noqa: TRY004
+    return make_illegal_policy(illegal)

@@ -1,33 +1,63 @@
 """Whoever plays the seats that the agent does not."""
 
-import operator
-from collections.abc import Hashable
-from typing import final
+from collections.abc import Hashable, Sequence
+from typing import Protocol, final, runtime_checkable
 
 import numpy as np
 
 from earl_envs.boundary import Failure, attempt
+from earl_envs.checks import whole_number
+from earl_envs.end_reason import EndReason
 from earl_envs.faces.episode import EpisodeKey
 from earl_envs.game import Game
-from earl_envs.opponents.base import Opponent, make_opponent
+from earl_envs.opponents.base import Opponent, RandomOpponent, make_opponent
 from earl_envs.opponents.pool import draw_opponent
 
 _DRAW_OF_A_MEMBER = -1  # a stream of its own: no seat has this number
+
+
+@runtime_checkable
+class InPlay(Protocol):
+    """A game in progress; `Episode` and `ChatEnv` are."""
+
+    @property
+    def moves(self) -> Sequence[int]:
+        """The actions made so far."""
+        ...
+
+    @property
+    def seat(self) -> int:
+        """The seat to move, -1 when the game is over."""
+        ...
+
+    @property
+    def state(self) -> Hashable:
+        """The game's own state."""
+        ...
+
+    def play(self, action: int, /) -> None:
+        """Make a legal action of the seat to move."""
+        ...
+
+    def fail(self, reason: EndReason, detail: str, /) -> None:
+        """End the game for a reason that is no player's doing."""
+        ...
 
 
 @final
 class Others:
     """An opponent at every seat but the agent's, each seat with its own stream of chance.
 
-    Of a pool one member is drawn for every episode. Without an opponent the agent plays every seat.
+    Of a pool one member is drawn for every episode. The random opponent draws by
+    `EpisodeKey.draw`, as compiled batches do, and needs no stream. Without an opponent the agent
+    plays every seat.
     """
 
     def __init__(
         self, game_id: str, game: Game, *, opponent: str | Opponent | None, seat: int
     ) -> None:
-        check_seat(game, seat)
-        self.seat = seat
-        self.opponent = make_opponent(opponent) if isinstance(opponent, str) else opponent
+        self.seat = check_seat(game, seat)
+        self.opponent = as_opponent(opponent)
         self._player = self.opponent
         self.game = game
         self._game_id = game_id
@@ -46,32 +76,54 @@ class Others:
         """Return whether a seat, -1 for none, is played by the opponent."""
         return self.opponent is not None and seat not in (-1, self.seat)
 
-    def stream(self, seat: int) -> np.random.Generator:
-        """Return a seat's stream of chance in this episode."""
+    def play(self, game: InPlay) -> None:
+        """Play up to the agent's next turn or the end; a failure ends it as `opponent_error`."""
+        while self.plays(game.seat):
+            answer = attempt(self._move, game)
+            if isinstance(answer, Failure):
+                game.fail(EndReason.OPPONENT_ERROR, answer.error)
+            else:
+                game.play(answer)
+
+    def _move(self, game: InPlay) -> int:
+        assert self._player is not None, "asked only where it plays"
+        legal = self.game.legal(game.state)
+        if isinstance(self._player, RandomOpponent):
+            return self._key.draw(len(game.moves), legal)
+        rng = self._stream(game.seat)
+        answer = self._player.move(self.game, game.state, game.seat, rng)
+        action = whole_number(answer, "the opponent's action")
+        if action not in legal:
+            raise ValueError(f"the opponent's action {action} is not legal")
+        return action
+
+    def _stream(self, seat: int) -> np.random.Generator:
         if seat not in self._streams:
             self._streams[seat] = self._key.rng(self._game_id, seat)
         return self._streams[seat]
 
-    def move(self, state: Hashable, seat: int) -> int | Failure:
-        """Ask the opponent for a legal action of `seat`."""
-        assert self._player is not None, "asked only where it plays"
-        return attempt(_legal_move, self._player, self.game, state, seat, self.stream(seat))
 
-
-def check_seat(game: Game, seat: int) -> None:
-    """Refuse a seat that the game does not have.
+def as_opponent(opponent: object) -> Opponent | None:
+    """Return a player, from one or the name of one; None and "self" mean that there is none.
 
     Raises:
-        ValueError: If it is outside `num_seats`.
+        ValueError: If it is none of these, such as a class of players.
     """
-    if not 0 <= seat < game.num_seats:
-        raise ValueError(f"seat must be in 0..{game.num_seats - 1}, got {seat}")
+    if opponent is None:
+        return None
+    if isinstance(opponent, str):
+        return None if opponent == "self" else make_opponent(opponent)
+    if isinstance(opponent, type) or not isinstance(opponent, Opponent):
+        raise ValueError(  # noqa: TRY004
+            f"opponent must be a player, the name of one, 'self' or None, got {opponent!r}"
+        )
+    return opponent
 
 
-def _legal_move(
-    opponent: Opponent, game: Game, state: Hashable, seat: int, rng: np.random.Generator
-) -> int:
-    action = operator.index(opponent.move(game, state, seat, rng))
-    if action not in game.legal(state):
-        raise ValueError(f"the opponent's action {action} is not legal")
-    return action
+def check_seat(game: Game, seat: object) -> int:
+    """Return a seat of the game as an int.
+
+    Raises:
+        ValueError: If it is no integer, or outside `num_seats`.
+    """
+    return whole_number(seat, "seat", least=0, most=game.num_seats - 1)

@@ -1,7 +1,7 @@
 """A game as PettingZoo environments: turn by turn (AEC) and parallel."""
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any, SupportsIndex, final
 
 import numpy as np
 from gymnasium.spaces import Space
@@ -12,28 +12,19 @@ from earl_envs.faces.seats import Seats, Seen
 from earl_envs.record import GameRecord
 
 
-@final
-class GameAECEnv(AECEnv[str, Seen, int | None]):
-    """Turn by turn: `agent_iter`, `last`, `step`.
-
-    Observations hold `observation` (the board array as that agent sees it) and `action_mask`; infos
-    repeat the mask. An illegal move forfeits the game as `Game.forfeit` scores it; rules that raise
-    truncate it with 0 for all. Every last info has `returns`, `winner`, `end_reason` and, where
-    there is one, `detail`. At the end of every game the selected agent is the one after the mover.
-
-    Order is enforced here, by ValueErrors: PettingZoo's wrappers only warn when a finished game is
-    stepped, and count an illegal move as a truncation.
-    """
+class _SeatedEnv:
+    """What both environments offer alike."""
 
     def __init__(
         self,
         game_id: str,
         *,
+        illegal: str = "forfeit",
         render_mode: str | None = None,
         **params: Any,  # noqa: ANN401
     ) -> None:
         super().__init__()
-        self._seats = Seats(game_id, params)
+        self._seats = Seats(game_id, params, illegal=illegal)
         self.metadata = self._seats.metadata
         # Unknown modes are refused by render() only: PettingZoo's checker makes one of mode human.
         self.render_mode = render_mode
@@ -42,13 +33,42 @@ class GameAECEnv(AECEnv[str, Seen, int | None]):
 
     def observation_space(self, agent: str) -> Space[Any]:
         """Return the space of an agent's observations."""
-        return self._seats.observation_spaces[agent]
+        return self._seats.observation_spaces[self._seats.named(agent)]
 
     def action_space(self, agent: str) -> Space[Any]:
         """Return the space of an agent's actions."""
-        return self._seats.action_spaces[agent]
+        return self._seats.action_spaces[self._seats.named(agent)]
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+    def render(self) -> str | NDArray[np.uint8]:
+        """Draw what the agent to move sees."""
+        return self._seats.render(self.render_mode)
+
+    def close(self) -> None:
+        """Release nothing: there is nothing to release."""
+
+    def record(self) -> GameRecord:
+        """Return what replays the episode to its present state."""
+        return self._seats.episode.record()
+
+
+@final
+class GameAECEnv(_SeatedEnv, AECEnv[str, Seen, int | None]):
+    """Turn by turn: `agent_iter`, `last`, `step`.
+
+    Observations hold `observation` (the board array as that agent sees it) and `action_mask`; infos
+    repeat the mask. An illegal move forfeits the game as `Game.forfeit` scores it, unless `illegal`
+    says otherwise (`retry(k)`, `noop` or `random_legal`); it is in its agent's info as
+    `illegal_action`, and what was played instead as `substituted`. Rules that raise truncate the
+    game with 0 for all. Every last info has `returns`, `winner`, `end_reason` and, where
+    there is one, `detail`. At the end of every game the selected agent is the one after the mover.
+
+    Order is enforced here, by ValueErrors: PettingZoo's wrappers only warn when a finished game is
+    stepped, and count an illegal move as a truncation.
+    """
+
+    def reset(
+        self, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
+    ) -> None:
         """Begin a new series of episodes, or without a seed the next episode of the series."""
         episode = self._seats.begin(seed, options)
         self.agents = [*self.possible_agents]
@@ -74,20 +94,17 @@ class GameAECEnv(AECEnv[str, Seen, int | None]):
         self._publish()
         self._accumulate_rewards()
 
+    def last(
+        self,
+        observe: bool = True,
+    ) -> tuple[Seen | None, float, bool, bool, dict[str, Any]]:
+        """Return what the selected agent sees, was paid since its last turn, and is told."""
+        _ = self._seats.episode  # refuses before the first reset
+        return super().last(observe)
+
     def observe(self, agent: str) -> Seen:
         """Return what an agent sees, at any time, in new arrays."""
         return self._seats.observe(agent)
-
-    def render(self) -> str | NDArray[np.uint8]:
-        """Draw what the agent to move sees."""
-        return self._seats.render(self.render_mode)
-
-    def close(self) -> None:
-        """Release nothing: there is nothing to release."""
-
-    def record(self) -> GameRecord:
-        """Return what replays the episode to its present state."""
-        return self._seats.episode.record()
 
     def _publish(self) -> None:
         episode = self._seats.episode
@@ -98,36 +115,15 @@ class GameAECEnv(AECEnv[str, Seen, int | None]):
 
 
 @final
-class GameParallelEnv(ParallelEnv[str, Seen, int]):
+class GameParallelEnv(_SeatedEnv, ParallelEnv[str, Seen, int]):
     """All agents at once: a step takes everybody's action and makes that of the agent to move.
 
     The others' actions are ignored; `infos[agent]["active_agent"]` names whose turn it is and only
     that agent's `action_mask` has actions. All else is as in `GameAECEnv`.
     """
 
-    def __init__(
-        self,
-        game_id: str,
-        *,
-        render_mode: str | None = None,
-        **params: Any,  # noqa: ANN401
-    ) -> None:
-        self._seats = Seats(game_id, params)
-        self.metadata = self._seats.metadata
-        self.render_mode = render_mode
-        self.possible_agents = [*self._seats.names]
-        self.agents: list[str] = []
-
-    def observation_space(self, agent: str) -> Space[Any]:
-        """Return the space of an agent's observations."""
-        return self._seats.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> Space[Any]:
-        """Return the space of an agent's actions."""
-        return self._seats.action_spaces[agent]
-
     def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
+        self, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Seen], dict[str, dict[str, Any]]]:
         """Begin a new series of episodes, or without a seed the next episode of the series."""
         self._seats.begin(seed, options)
@@ -135,7 +131,8 @@ class GameParallelEnv(ParallelEnv[str, Seen, int]):
         return self._observations(), self._infos()
 
     def step(
-        self, actions: Mapping[str, object]
+        self,
+        actions: object,
     ) -> tuple[
         dict[str, Seen],
         dict[str, float],
@@ -146,10 +143,12 @@ class GameParallelEnv(ParallelEnv[str, Seen, int]):
         """Make the move of the agent whose turn it is."""
         if not self.agents:
             raise ValueError("the episode is over or was never begun: call reset()")
+        if not isinstance(actions, Mapping):
+            raise ValueError(f"the actions must be a dict, agent to action, got {actions!r}")  # noqa: TRY004
         episode = self._seats.episode
         active = self.possible_agents[max(0, episode.seat)]
         if active not in actions:
-            raise ValueError(f"it is the turn of {active}, got actions of {sorted(actions)} only")
+            raise ValueError(f"it is the turn of {active}, got actions of {[*actions]} only")
         self._seats.act(actions[active])
         observations, infos = self._observations(), self._infos()
         terminations = dict.fromkeys(self.agents, episode.terminated)
@@ -157,17 +156,6 @@ class GameParallelEnv(ParallelEnv[str, Seen, int]):
         if episode.end_reason is not None:
             self.agents = []
         return observations, self._seats.reward, terminations, truncations, infos
-
-    def render(self) -> str | NDArray[np.uint8]:
-        """Draw what the agent to move sees."""
-        return self._seats.render(self.render_mode)
-
-    def close(self) -> None:
-        """Release nothing: there is nothing to release."""
-
-    def record(self) -> GameRecord:
-        """Return what replays the episode to its present state."""
-        return self._seats.episode.record()
 
     def _observations(self) -> dict[str, Seen]:
         return {agent: self._seats.observe(agent) for agent in self.agents}
@@ -180,26 +168,30 @@ class GameParallelEnv(ParallelEnv[str, Seen, int]):
 def pettingzoo_env(
     game_id: str,
     *,
+    illegal: str = "forfeit",
     render_mode: str | None = None,
     **params: Any,  # noqa: ANN401
 ) -> GameAECEnv:
     """Return a game as a PettingZoo AEC environment.
 
     Raises:
-        ValueError: If `make_game` refuses the id or the parameters.
+        ValueError: If `make_game` refuses the id or the parameters, or `make_illegal_policy` the
+            policy.
     """
-    return GameAECEnv(game_id, render_mode=render_mode, **params)
+    return GameAECEnv(game_id, illegal=illegal, render_mode=render_mode, **params)
 
 
 def pettingzoo_parallel_env(
     game_id: str,
     *,
+    illegal: str = "forfeit",
     render_mode: str | None = None,
     **params: Any,  # noqa: ANN401
 ) -> GameParallelEnv:
     """Return a game as a PettingZoo parallel environment.
 
     Raises:
-        ValueError: If `make_game` refuses the id or the parameters.
+        ValueError: If `make_game` refuses the id or the parameters, or `make_illegal_policy` the
+            policy.
     """
-    return GameParallelEnv(game_id, render_mode=render_mode, **params)
+    return GameParallelEnv(game_id, illegal=illegal, render_mode=render_mode, **params)

@@ -19,7 +19,13 @@ def register_with_frameworks(game_id: str) -> None:
     """Register a game with both frameworks; one that is registered already stays so.
 
     `me/Game-v0` is then known to `gymnasium.make` and `make_vec`, to `pettingzoo.make` as "aec" and
-    as "parallel", and as `me/Game-Text-v0` to `gymnasium.make`.
+    as "parallel", and as `me/Game-Text-v0` to `gymnasium.make`. Built-in and installed games are
+    known at once and those of `register_game` from then on; the games of other libraries are not,
+    as asking for their names would load the library.
+
+    Example:
+        register_with_frameworks("openspiel/tic_tac_toe-v0")
+        env = gymnasium.make("openspiel/tic_tac_toe-v0", opponent="random")
 
     Raises:
         ValueError: If Gymnasium knows the id as something else.

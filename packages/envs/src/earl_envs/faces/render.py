@@ -33,14 +33,14 @@ _GLYPHS = {glyph[0]: glyph[1:] for glyph in _FONT.split()} | {" ": "00000"}
 _UNKNOWN_GLYPH = "77777"
 
 
-def check_render_mode(mode: str | None) -> None:
+def check_render_mode(mode: object) -> None:
     """Refuse a mode that `render` does not know.
 
     Raises:
         ValueError: If it is neither None nor one of `RENDER_MODES`.
     """
     if mode is not None and mode not in RENDER_MODES:
-        raise ValueError(suggest(mode, RENDER_MODES, what="render mode"))
+        raise ValueError(suggest(str(mode), RENDER_MODES, what="render mode"))
 
 
 def render(mode: str | None, game: Game, state: Hashable, seat: int) -> str | NDArray[np.uint8]:

@@ -8,8 +8,10 @@ from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from earl_envs.faces.episode import Episode, EpisodeKey, Table, next_key
-from earl_envs.faces.options import as_action, check_options
+from earl_envs.faces.judge import Judge
+from earl_envs.faces.options import as_seed, check_options
 from earl_envs.faces.render import RENDER_MODES, render
+from earl_envs.suggest import suggest
 
 Seen = dict[str, NDArray[Any]]
 """An observation: `observation`, the board array, and `action_mask`, int8."""
@@ -21,7 +23,9 @@ _OPTIONS = ("options",)  # PettingZoo's own checkers pass this one; it means not
 class Seats:
     """What both environments share: agents by name, one space each, and the game in progress."""
 
-    def __init__(self, game_id: str, params: Mapping[str, Any]) -> None:
+    def __init__(
+        self, game_id: str, params: Mapping[str, Any], *, illegal: str = "forfeit"
+    ) -> None:
         self.table = Table.lay(game_id, params)
         self.names = [f"player_{seat}" for seat in range(self.table.game.num_seats)]
         num_actions = self.table.game.num_actions
@@ -31,6 +35,8 @@ class Seats:
             for name in self.names
         }
         self.action_spaces = {name: Discrete(num_actions) for name in self.names}
+        self._judge = Judge(illegal)
+        self._mover = -1
         self._key: EpisodeKey | None = None
         self._episode: Episode | None = None
 
@@ -58,33 +64,37 @@ class Seats:
         returns = self.episode.returns or (0.0,) * len(self.names)
         return dict(zip(self.names, returns, strict=True))
 
-    def begin(self, seed: int | None, options: Mapping[str, Any] | None) -> Episode:
+    def begin(self, seed: object, options: object) -> Episode:
         """Start the next episode."""
         check_options(options, _OPTIONS)
-        self._key = next_key(self._key, seed)
+        self._key = next_key(self._key, as_seed(seed))
+        self._judge.begin(self._key)
         self._episode = Episode(self.table, seed=self._key.game_seed)
         return self._episode
 
+    def named(self, agent: object) -> str:
+        """Return the name of an agent, which must be one of the game's."""
+        if agent not in self.names:
+            raise ValueError(suggest(str(agent), self.names, what="agent"))
+        return str(agent)
+
     def act(self, action: object) -> None:
-        """Make the move of the seat to move; an illegal one forfeits the game."""
-        episode, number = self.episode, as_action(action)
-        if not 0 <= number < self.table.game.num_actions:
-            limit = self.table.game.num_actions - 1
-            raise ValueError(f"an action must be in 0..{limit}, got {number}")
-        if number in episode.legal:
-            episode.play(number)
-        elif episode.end_reason is None:
-            episode.forfeit(number)
+        """Make the move of the seat to move, or what the illegal-move policy has for it."""
+        episode = self.episode
+        mover = episode.seat
+        self._judge.act(episode, action)
+        self._mover = mover
 
     def observe(self, agent: str) -> Seen:
         """Return what an agent sees, at any time, in new arrays."""
-        seat = self.names.index(agent)
+        seat = self.names.index(self.named(agent))
         return {"observation": self.episode.observe(seat), "action_mask": self.episode.mask(seat)}
 
     def info(self, agent: str) -> dict[str, Any]:
-        """Return an agent's info: `action_mask`, and at the end what `ending` says."""
-        mask = self.episode.mask(self.names.index(agent))
-        return {"action_mask": mask, **self.episode.ending()}
+        """Return an agent's info: `action_mask`, remarks on the mover's action, and `ending`."""
+        seat, episode = self.names.index(self.named(agent)), self.episode
+        remarks = self._judge.remarks if seat == self._mover else {}
+        return {"action_mask": episode.mask(seat), **remarks, **episode.ending()}
 
     def render(self, mode: str | None) -> str | NDArray[np.uint8]:
         """Draw what the seat to move sees; after the end, seat 0."""

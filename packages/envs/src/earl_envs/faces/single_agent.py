@@ -2,13 +2,11 @@
 
 from typing import Any, final
 
-from earl_envs.boundary import Failure
-from earl_envs.end_reason import EndReason
 from earl_envs.faces.episode import Episode, EpisodeKey, Table
+from earl_envs.faces.judge import Judge
 from earl_envs.faces.observation import Board
 from earl_envs.faces.others import Others
 from earl_envs.opponents.base import Opponent
-from earl_envs.text.illegal import Verdict, make_illegal_policy
 
 
 @final
@@ -36,21 +34,16 @@ class SingleAgent:
 
         Args:
             table: The game.
-            opponent: A player or the name of one; None lets the agent play every seat.
+            opponent: A player or the name of one; "self" or None lets the agent play every seat.
             seat: The agent's, if there is an opponent.
-            illegal: What an illegal action leads to; see `make_illegal_policy`. Turns that `noop`
-                spends count towards the `max_moves` of the game, at which it is cut.
+            illegal: What an illegal action leads to; see `Judge`.
         """
         self.table = table
-        self.seat = seat
         self.others = Others(table.game_id, table.game, opponent=opponent, seat=seat)
-        self._policy = make_illegal_policy(illegal)
+        self.seat = self._mover = self.others.seat
+        self._judge = Judge(illegal)
         self._episode: Episode | None = None
-        self._mover = seat
-        self._num_actions = 0
-        self._num_wrong_actions = 0
-        self._num_spent_turns = 0
-        self._remarks: dict[str, int] = {}
+        self._has_acted = False
 
     @property
     def episode(self) -> Episode:
@@ -68,29 +61,23 @@ class SingleAgent:
     def begin(self, key: EpisodeKey) -> None:
         """Start the episode that `key` names."""
         self._episode = Episode(self.table, seed=key.game_seed)
-        self._num_actions = self._num_wrong_actions = self._num_spent_turns = 0
-        self._remarks = {}
+        self._has_acted = False
+        self._judge.begin(key)
         self.others.begin(key)
         self._let_others_play(self._episode)
 
-    def act(self, action: int) -> None:
+    def act(self, action: object) -> None:
         """Make the agent's move.
 
         Raises:
-            ValueError: If the episode is over or the action outside `num_actions`.
+            ValueError: If the episode is over, or the action no integer or outside `num_actions`.
         """
-        episode, num_actions = self.episode, self.table.game.num_actions
-        if episode.end_reason is not None and self._num_actions:
+        episode = self.episode
+        if episode.end_reason is not None and self._has_acted:
             raise ValueError(f"the episode is over ({episode.end_reason}): call reset()")
-        if not 0 <= action < num_actions:
-            raise ValueError(f"an action must be in 0..{num_actions - 1}, got {action}")
-        self._num_actions += 1
-        self._remarks = {}
+        self._judge.act(episode, action)
+        self._has_acted = True
         self._mover = self.seat
-        if action in episode.legal:
-            self._play(episode, action)
-        elif episode.end_reason is None:
-            self._judge(episode, action)
         self._let_others_play(episode)
 
     def observe(self) -> Board:
@@ -98,43 +85,12 @@ class SingleAgent:
         return self.episode.observe(self.seat)
 
     def info(self) -> dict[str, Any]:  # Any: values of several types, as Gymnasium's infos have
-        """Return a new info: `action_mask` and `seat`, remarks, and at the end what it was.
-
-        Remarks are `illegal_action`, an action that was refused, and `substituted`, what was played
-        instead. For the end see `Episode.ending`.
-        """
+        """Return a new info: `action_mask` and `seat`, the remarks of `Judge`, and `ending`."""
         episode = self.episode
         mask = episode.mask(self.seat)
-        return {"action_mask": mask, "seat": self.seat, **self._remarks, **episode.ending()}
-
-    def _play(self, episode: Episode, action: int) -> None:
-        episode.play(action)
-        self._num_wrong_actions = 0
-
-    def _judge(self, episode: Episode, action: int) -> None:
-        self._remarks = {"illegal_action": action}
-        self._num_wrong_actions += 1
-        verdict = self._policy.decide(self._num_wrong_actions)
-        if verdict is Verdict.FORFEIT:
-            episode.forfeit(action)
-        elif verdict is Verdict.REPEAT:
-            self._num_wrong_actions = 0
-            self._num_spent_turns += 1
-            num_turns = len(episode.moves) + self._num_spent_turns
-            if num_turns >= self.table.game.max_moves:
-                episode.fail(EndReason.MOVE_LIMIT, f"not over after {num_turns} turns")
-        elif verdict is Verdict.SUBSTITUTE:
-            legal = episode.legal
-            drawn = legal[int(self.others.stream(self.seat).integers(len(legal)))]
-            self._remarks["substituted"] = drawn
-            self._play(episode, drawn)
+        return {"action_mask": mask, "seat": self.seat, **self._judge.remarks, **episode.ending()}
 
     def _let_others_play(self, episode: Episode) -> None:
-        while self.others.plays(episode.seat):
-            answer = self.others.move(episode.state, episode.seat)
-            if isinstance(answer, Failure):
-                episode.fail(EndReason.OPPONENT_ERROR, answer.error)
-            else:
-                episode.play(answer)
+        self.others.play(episode)
         if self.others.opponent is None:
             self.seat = episode.seat if episode.seat >= 0 else self._mover

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
-from earl_envs.boundary import Failure
 from earl_envs.end_reason import EndReason
 from earl_envs.faces.episode import EpisodeKey
 from earl_envs.faces.others import Others
@@ -86,11 +85,10 @@ def _environment(vf: Any, game_id: str, others: Others, *, illegal: str) -> type
                 for seat, role in roles.items():
                     agent = getattr(agents, role)
                     talks[seat] = await stack.enter_async_context(agent.interaction(task))
+                rivals.play(chat)
                 while not chat.done:
-                    if rivals.plays(chat.seat):
-                        _answer(chat, rivals)
-                    else:
-                        await _ask(chat, talks[chat.seat])
+                    await _ask(chat, talks[chat.seat])
+                    rivals.play(chat)
             _report(chat, talks)
 
     return GameEnv
@@ -104,14 +102,6 @@ def _config(vf: Any, roles: list[str]) -> Any:  # noqa: ANN401 - a module and a 
         "__module__": __name__,
     }
     return type("GameConfig", (vf.EnvConfig,), namespace)
-
-
-def _answer(chat: ChatEnv, others: Others) -> None:
-    answer = others.move(chat.state, chat.seat)
-    if isinstance(answer, Failure):
-        chat.fail(EndReason.OPPONENT_ERROR, answer.error)
-    else:
-        chat.play(answer)
 
 
 async def _ask(chat: ChatEnv, talk: Any) -> None:  # noqa: ANN401 - a class of verifiers'

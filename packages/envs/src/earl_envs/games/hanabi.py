@@ -13,21 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earl_envs.game import Game
+from earl_envs.games.hanabi_cards import COLOURS, Card, Held, card_name
 
-_COLOURS = "RGBYW"
 _MAX_COPIES = 3
-
-Card = tuple[int, int]
-"""Colour and rank, both from 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """A card in somebody's hand and what its owner has been told about it."""
-
-    card: Card
-    possible: frozenset[Card]
-    """What it may be by all hints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +61,7 @@ class Hanabi(Game[Table]):
         num_lives: int = 2,
     ) -> None:
         limits = {
-            "num_colours": (num_colours, 1, len(_COLOURS)),
+            "num_colours": (num_colours, 1, len(COLOURS)),
             "num_ranks": (num_ranks, 2, 5),
             "hand_size": (hand_size, 1, 5),
             "num_hints": (num_hints, 1, 8),
@@ -144,12 +132,12 @@ class Hanabi(Game[Table]):
     def _hint(self, state: Table, hint: int) -> Table:
         # Part 0 of a card is its colour, part 1 its rank.
         part, value = (0, hint) if hint < self.num_colours else (1, hint - self.num_colours)
-        told = tuple(_told(held, part, value) for held in state.hands[1 - state.seat])
+        told = tuple(held.told(part, value) for held in state.hands[1 - state.seat])
         return replace(
             state,
             hands=_with_hand(state.hands, 1 - state.seat, told),
             num_hints=state.num_hints - 1,
-            last=f"hint {value + 1 if part else _COLOURS[value]}",
+            last=f"hint {value + 1 if part else COLOURS[value]}",
         )
 
     def _put(self, state: Table, place: int, *, is_discard: bool) -> Table:
@@ -160,7 +148,7 @@ class Hanabi(Game[Table]):
             state,
             deck=state.deck[1:],
             hands=_with_hand(state.hands, state.seat, hand),
-            last=f"{'discard' if is_discard else 'play'} {place + 1}: {_name(card)}",
+            last=f"{'discard' if is_discard else 'play'} {place + 1}: {card_name(card)}",
         )
         if not is_discard and state.fireworks[colour] == rank:
             fireworks = list(state.fireworks)
@@ -190,12 +178,12 @@ class Hanabi(Game[Table]):
     def text(self, state: Table, seat: int) -> str:
         """Show the table, the partner's cards, what either knows, and the newest move."""
         fireworks = " ".join(
-            f"{_COLOURS[colour]}{height}" for colour, height in enumerate(state.fireworks)
+            f"{COLOURS[colour]}{height}" for colour, height in enumerate(state.fireworks)
         )
-        discards = " ".join(map(_name, sorted(state.discards))) or "-"
-        own = [f"{i + 1}:{_known(held)}" for i, held in enumerate(state.hands[seat])]
+        discards = " ".join(map(card_name, sorted(state.discards))) or "-"
+        own = [f"{i + 1}:{held.known}" for i, held in enumerate(state.hands[seat])]
         partner = [
-            f"{i + 1}:{_name(held.card)} ({_known(held)})"
+            f"{i + 1}:{card_name(held.card)} ({held.known})"
             for i, held in enumerate(state.hands[1 - seat])
         ]
         mover = "partner" if state.seat == seat else "you"
@@ -213,7 +201,7 @@ class Hanabi(Game[Table]):
         if hint >= self.num_colours:
             return f"[hint {hint - self.num_colours + 1}]"
         if hint >= 0:
-            return f"[hint {_COLOURS[hint]}]"
+            return f"[hint {COLOURS[hint]}]"
         discards, place = divmod(action, self.hand_size)
         return f"[{'discard' if discards else 'play'} {place + 1}]"
 
@@ -267,7 +255,7 @@ class Hanabi(Game[Table]):
         """Explain aim, cards, hints and reply."""
         return (
             f"Hanabi, played together: build one firework per colour "
-            f"({', '.join(_COLOURS[: self.num_colours])}) from 1 up to {self.num_ranks}; R2 means "
+            f"({', '.join(COLOURS[: self.num_colours])}) from 1 up to {self.num_ranks}; R2 means "
             "that red has its 1 and 2. Each colour has three 1s, one of its highest card and two "
             "of any other. You see your partner's cards but not your own: 1:RG23 means your card "
             "1 is red or green and a 2 or 3 by the hints so far; in brackets is what your partner "
@@ -282,18 +270,3 @@ def _with_hand(
     hands: tuple[tuple[Held, ...], ...], seat: int, hand: tuple[Held, ...]
 ) -> tuple[tuple[Held, ...], ...]:
     return (hand, hands[1]) if seat == 0 else (hands[0], hand)
-
-
-def _told(held: Held, part: int, value: int) -> Held:
-    fits = held.card[part] == value
-    possible = frozenset(card for card in held.possible if (card[part] == value) == fits)
-    return replace(held, possible=possible)
-
-
-def _name(card: Card) -> str:
-    return f"{_COLOURS[card[0]]}{card[1] + 1}"
-
-
-def _known(held: Held) -> str:
-    colours, ranks = (sorted(set(part)) for part in zip(*held.possible, strict=True))
-    return "".join((*(_COLOURS[colour] for colour in colours), *(str(rank + 1) for rank in ranks)))

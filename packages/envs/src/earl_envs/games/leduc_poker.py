@@ -119,7 +119,9 @@ class LeducPoker(Game[Deal]):
         if _is_over(state):
             return state
         seen = {seat, 2} if len(state.rounds) == 2 else {seat}
-        unseen = rng.permutation([c for i, c in enumerate(state.deck) if i not in seen]).tolist()
+        # Sorted, so that what is drawn tells nothing of the order they lie in.
+        hidden = sorted(card for place, card in enumerate(state.deck) if place not in seen)
+        unseen = rng.permutation(hidden).tolist()
         deck = tuple(c if i in seen else unseen.pop() for i, c in enumerate(state.deck))
         return Deal(deck, state.rounds)
 

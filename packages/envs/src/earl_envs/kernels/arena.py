@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from earl_envs.kernels.rules import KernelRules
 
 BOARDS, LEGAL, KEYS, ACTIONS, INDICES, RETURNS, NUM_MOVES, EPISODES = range(8)
-SEATS, DONE, SEEN, MOVES, OBSERVATIONS, FINAL, MASK = range(8, 15)
+SEATS, DONE, SEEN, MOVES, OBSERVATIONS, FINAL, MASK, DRAWN = range(8, 16)
 """Numbers of the regions. BOARDS are the cells of the seat to move and of the other one, of seats 0
 and 1 once the game is over; LEGAL are the moves as bits, KEYS the slots' seeds; SEEN marks the
-games named in a call."""
+games named in a call. ACTIONS are the moves that a caller gave, DRAWN those drawn at random."""
 
 AUTORESET, NUM_GAMES = 20, 21
 """Places of two numbers in the head, after the offsets of the regions in bytes."""
@@ -86,4 +86,5 @@ def _shapes(rules: KernelRules, num_games: int) -> list[tuple[type, tuple[int, .
         (np.uint8, planes),
         (np.uint8, planes),
         (np.bool_, (num_games, rules.num_actions)),
+        (np.int64, (num_games,)),
     ]

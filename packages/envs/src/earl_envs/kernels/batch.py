@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from earl_envs.batch_base import Batch, read_only
 from earl_envs.game import Game
 from earl_envs.kernels import arena
-from earl_envs.kernels.arena import Arena
+from earl_envs.kernels.arena import ACTIONS, DRAWN, Arena
 from earl_envs.kernels.bits import signed
 from earl_envs.kernels.names import kernel_name
 from earl_envs.kernels.rules import KernelRules
@@ -40,7 +40,8 @@ class KernelBatch(Batch):
         self.failed: Mapping[int, str] = {}  # compiled rules do not fail
         memory = Arena(self._rules, num_games=self.batch_size, autoreset=autoreset)
         self._block, self._arrays = memory.block, memory.arrays
-        self._actions, self._indices = self._arrays[arena.ACTIONS], self._arrays[arena.INDICES]
+        self._actions, self._indices = self._arrays[ACTIONS], self._arrays[arena.INDICES]
+        self._drawn = self._arrays[DRAWN]
         views = [read_only(array) for array in self._arrays]
         self.seats, self.done = views[arena.SEATS], views[arena.DONE]
         self.returns, self.num_moves = views[arena.RETURNS], views[arena.NUM_MOVES]
@@ -49,6 +50,17 @@ class KernelBatch(Batch):
         self._arrays[arena.KEYS][:] = [signed(seed % 2**64) for seed in seeds]
         self._set_up(np.arange(self.batch_size))
         self._step, self._draw = _loops(name, everyone=True, parallel=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # All else is views of the block, or compiled code.
+        names = ("game", "_slot_seeds", "autoreset", "origin", "_block")
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["game"], seeds=state["_slot_seeds"], autoreset=state["autoreset"])
+        self.origin = state["origin"]
+        self._block[:] = state["_block"]
+        self._num_running = int(np.count_nonzero(self.seats >= 0))
 
     @property
     def legal_mask(self) -> NDArray[np.bool_]:
@@ -68,12 +80,14 @@ class KernelBatch(Batch):
     def step(self, actions: ArrayLike, indices: ArrayLike | None = None) -> None:
         """Make one move in each of some games; see `Batch.step`."""
         num, everyone = self.batch_size, self._num_running == self.batch_size and indices is None
-        if actions is not self._actions or not everyone:
-            num = self._take(actions, indices, everyone=everyone)
+        source = DRAWN
+        if actions is not self._drawn or not everyone:
+            num, source = self._take(actions, indices, everyone=everyone), ACTIONS
         step = self._step if everyone and num < PARALLEL_GAMES else self._loops(num, everyone)[0]
-        num_finished = step(self._block, num)
+        num_finished = step(self._block, num, source)
         if num_finished == UNSOUND:
-            self._checked_moves(self._actions[:num], None if everyone else self._indices[:num])
+            moves = self._arrays[source][:num]
+            self._checked_moves(moves, None if everyone else self._indices[:num])
             raise AssertionError("the compiled check of the moves and the general one disagree")
         if not self.autoreset:
             self._num_running -= num_finished
@@ -91,24 +105,26 @@ class KernelBatch(Batch):
             self._indices[:num] = np.flatnonzero(self.seats >= 0)
         draw = self._draw if everyone and num < PARALLEL_GAMES else self._loops(num, everyone)[1]
         draw(self._block, num)
-        return self._actions if everyone else self._actions[:num]
+        return self._drawn if everyone else self._drawn[:num]
 
     def state(self, index: int) -> Hashable:
         """Return the state of a game as its own rules have it."""
-        self._check_index(index)
+        index = self._checked_index(index)
         own, other = self._arrays[arena.BOARDS][index].tolist()
         first, second = (other, own) if self.seats[index] == 1 else (own, other)
         return self._rules.state(first, second, int(self.num_moves[index]))
 
     def legal(self, index: int) -> list[int]:
         """Return the actions open in a game, none when it is over."""
-        self._check_index(index)
-        return np.flatnonzero(self._legal_mask[index]).tolist()
+        return self._legal(self._checked_index(index))
 
     def moves(self, index: int) -> tuple[int, ...]:
         """Return the actions made in a game so far."""
-        self._check_index(index)
+        index = self._checked_index(index)
         return tuple(self._arrays[arena.MOVES][index, : self.num_moves[index]].tolist())
+
+    def _legal(self, index: int) -> list[int]:
+        return np.flatnonzero(self._legal_mask[index]).tolist()
 
     def _take(self, actions: ArrayLike, indices: ArrayLike | None, *, everyone: bool) -> int:
         """Put the moves of a call where the compiled code looks for them; return their number."""

@@ -9,10 +9,18 @@ from earl_envs.games.tic_tac_toe import TicTacToe
 def kernel_name(game: Game) -> str | None:
     """Return the module of `earl_envs.kernels` with the compiled rules of a game, if there is one.
 
-    Connect Four has one for its usual size only.
+    Connect Four has one for its usual size only. A subclass has none, as it may change the rules.
     """
-    if isinstance(game, TicTacToe):
+    kind = type(game)
+    if kind is TicTacToe:
         return "tic_tac_toe"
-    if isinstance(game, ConnectFour) and (game.rows, game.columns, game.connect) == (6, 7, 4):
+    if is_usual_connect_four(game):
         return "connect_four"
-    return "othello" if isinstance(game, Othello) else None
+    return "othello" if kind is Othello else None
+
+
+def is_usual_connect_four(game: Game) -> bool:
+    """Return whether this is Connect Four with seven columns, six rows and lines of four."""
+    if type(game) is not ConnectFour:
+        return False
+    return (game.rows, game.columns, game.connect) == (6, 7, 4)

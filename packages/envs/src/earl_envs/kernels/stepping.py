@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from earl_envs.kernels import arena, bits, jit
 from earl_envs.kernels.arena import (
-    ACTIONS,
     AUTORESET,
     BOARDS,
     DONE,
+    DRAWN,
     EPISODES,
     FINAL,
     INDICES,
@@ -47,16 +47,17 @@ Loop = Callable[..., Any]
 
 @no_type_check
 def make_step(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
-    """Compile `step(block, num) -> number of games it finished, or UNSOUND`.
+    """Compile `step(block, num, source) -> number of games it finished, or UNSOUND`.
 
-    It makes the first `num` moves of ACTIONS: in INDICES, or with `everyone` in all games in order.
+    It makes the first `num` moves of `source`, which is ACTIONS or DRAWN: in INDICES, or with
+    `everyone` in all games in order.
     """
     move, is_legal, show, show_mask = rules.move, rules.is_legal, rules.show, rules.show_mask
     constants = (*rules.start, rules.max_moves)
     slot = _in_order if everyone else _as_named
     version = _version(rules, parallel=parallel)
 
-    def step(block: NDArray[np.uint8], num: int) -> int:
+    def step(block: NDArray[np.uint8], num: int, source: int) -> int:
         _ = version
         if not everyone and not _distinct(block, num):
             return UNSOUND
@@ -64,7 +65,7 @@ def make_step(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
         for chunk in prange(-(-num // CHUNK_GAMES)):
             first = chunk * CHUNK_GAMES
             last = min(num, first + CHUNK_GAMES)
-            num_unsound += _count_unsound(block, first, last, slot, is_legal)
+            num_unsound += _count_unsound(block, source, first, last, slot, is_legal)
         if num_unsound:
             return UNSOUND
         if not everyone:
@@ -72,8 +73,8 @@ def make_step(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
         num_finished = 0
         for chunk in prange(-(-num // CHUNK_GAMES)):
             first = chunk * CHUNK_GAMES
-            last = min(num, first + CHUNK_GAMES)
-            num_finished += _advance(block, first, last, slot, move, show, show_mask, constants)
+            span = (first, min(num, first + CHUNK_GAMES))
+            num_finished += _advance(block, source, span, slot, move, show, show_mask, constants)
         return num_finished
 
     return _compiled(step, parallel=parallel)
@@ -81,7 +82,7 @@ def make_step(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
 
 @no_type_check
 def make_draw(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
-    """Compile `draw(block, num)`: fills ACTIONS, for INDICES or in order, with random moves."""
+    """Compile `draw(block, num)`: fills DRAWN, for INDICES or in order, with random moves."""
     pick, slot = rules.pick, _in_order if everyone else _as_named
     version = _version(rules, parallel=parallel)
 
@@ -116,11 +117,11 @@ def _as_named(indices: NDArray[np.int64], k: int) -> int:
 @register_jitable
 @no_type_check
 def _count_unsound(
-    block: NDArray[np.uint8], first: int, last: int, slot: Loop, is_legal: Loop
+    block: NDArray[np.uint8], source: int, first: int, last: int, slot: Loop, is_legal: Loop
 ) -> int:
     head = int64s(block, 0)
     legal, seats = int64s(block, head[LEGAL]), int8s(block, head[SEATS])
-    actions, indices = int64s(block, head[ACTIONS]), int64s(block, head[INDICES])
+    actions, indices = int64s(block, head[source]), int64s(block, head[INDICES])
     num_unsound = 0
     for k in range(first, last):
         i = slot(indices, k)
@@ -132,8 +133,8 @@ def _count_unsound(
 @no_type_check
 def _advance(
     block: NDArray[np.uint8],
-    first: int,
-    last: int,
+    source: int,
+    span: tuple[int, int],
     slot: Loop,
     move: Loop,
     show: Loop,
@@ -144,13 +145,13 @@ def _advance(
     autoreset = head[AUTORESET] != 0
     start_own, start_other, start_legal, max_moves = constants
     boards, legal = int64s(block, head[BOARDS]), int64s(block, head[LEGAL])
-    actions, indices = int64s(block, head[ACTIONS]), int64s(block, head[INDICES])
+    actions, indices = int64s(block, head[source]), int64s(block, head[INDICES])
     num_moves, episodes = int32s(block, head[NUM_MOVES]), int32s(block, head[EPISODES])
     seats, moves = int8s(block, head[SEATS]), int8s(block, head[MOVES])
     done, returns = int8s(block, head[DONE]), float32s(block, head[RETURNS])
     shown, final, mask = head[OBSERVATIONS], head[FINAL], head[MASK]
     num_finished = 0
-    for k in range(first, last):
+    for k in range(span[0], span[1]):
         i = slot(indices, k)
         n = num_moves[i]
         moves[i * max_moves + n] = actions[k]
@@ -184,7 +185,7 @@ def _advance(
 def _draw(block: NDArray[np.uint8], first: int, last: int, slot: Loop, pick: Loop) -> None:
     head = int64s(block, 0)
     legal, keys = int64s(block, head[LEGAL]), int64s(block, head[KEYS])
-    actions, indices = int64s(block, head[ACTIONS]), int64s(block, head[INDICES])
+    actions, indices = int64s(block, head[DRAWN]), int64s(block, head[INDICES])
     num_moves, episodes = int32s(block, head[NUM_MOVES]), int32s(block, head[EPISODES])
     for k in range(first, last):
         i = slot(indices, k)

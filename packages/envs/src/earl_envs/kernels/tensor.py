@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 from earl_envs.batch_base import slot_seeds
+from earl_envs.checks import flag
 from earl_envs.kernels.bits import (
     ROWS_OF_THREE,
     TOP_ROW,
@@ -96,7 +97,9 @@ class TensorBatch:
         if game_id not in _RULES:
             raise ValueError(f"tensor games are {', '.join(_RULES)}, got {game_id!r}")
         rules = self._rules = _RULES[game_id]
-        self._xp, self.batch_size, self.autoreset = xp, batch_size, autoreset
+        seeds = [signed(s) for s in slot_seeds(seed, batch_size)]
+        self._xp, self.batch_size = xp, batch_size
+        self.autoreset = flag(autoreset, "autoreset")
 
         def zeros(*shape: int, dtype: Any) -> Tensor:  # noqa: ANN401 - the module's own
             return xp.zeros((batch_size, *shape), dtype=dtype, device=device)
@@ -112,7 +115,6 @@ class TensorBatch:
         self.episodes = zeros(dtype=xp.int64)
         # Stones of the seat to move and of the other; of a finished game, of seats 0 and 1.
         self._own, self._other = zeros(dtype=xp.int64), zeros(dtype=xp.int64)
-        seeds = [signed(s) for s in slot_seeds(seed, batch_size)]
         self._keys = xp.asarray(seeds, dtype=xp.int64, device=device)
         self._cells = xp.arange(rules.rows * rules.columns, dtype=xp.int64, device=device)
         self._actions = xp.arange(rules.num_actions, dtype=xp.int64, device=device)

@@ -87,6 +87,11 @@ def make_opponent(spec: str) -> Opponent:
             missing, unwanted or wrong.
     """
     name, colon, argument = spec.partition(":")
+    if name == "self":
+        raise ValueError(
+            "'self' names no player: to train against itself use `earl train --opponent self`, to "
+            "play all seats of an environment yourself `opponent=None`"
+        )
     if name not in OPPONENTS:
         raise ValueError(suggest(name, OPPONENTS, what="opponent"))
     kind = OPPONENTS[name]
@@ -109,14 +114,18 @@ def check_opponent(spec: str) -> None:
     make_opponent(spec)
 
 
-def whole_number(text: str, *, what: str, least: int = 1) -> int:
+def whole_number(text: str, *, what: str, least: int = 1, most: int = 10**9) -> int:
     """Read a whole number out of a spec.
 
     Raises:
-        ValueError: If it is none, or less than `least`.
+        ValueError: If it is none, or not in `least..most`.
     """
+    if len(text) > len(str(most)):
+        raise ValueError(f"{what} must be at most {most}, got {len(text)} characters")
     if not (text.isascii() and text.isdecimal()) or int(text) < least:
         raise ValueError(f"{what} must be a whole number >= {least}, got {text!r}")
+    if int(text) > most:
+        raise ValueError(f"{what} must be at most {most}, got {text}")
     return int(text)
 
 

@@ -2,13 +2,9 @@
 
 from functools import cache
 
-from earl_envs.game import Game
-from earl_envs.games.connect_four import ConnectFour
+from earl_envs.kernels.names import is_usual_connect_four
 
-
-def is_usual_connect_four(game: Game) -> bool:
-    """Return whether this is Connect Four with seven columns, six rows and lines of four."""
-    return isinstance(game, ConnectFour) and (game.rows, game.columns, game.connect) == (6, 7, 4)
+__all__ = ["has_numba", "is_usual_connect_four"]
 
 
 @cache

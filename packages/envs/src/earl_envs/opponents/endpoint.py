@@ -6,6 +6,8 @@ import os
 import time
 import urllib.error
 import urllib.request
+from queue import Empty, SimpleQueue
+from threading import TIMEOUT_MAX, Thread
 from typing import Any, final
 from urllib.parse import urlsplit
 
@@ -56,13 +58,14 @@ class EndpointOpponent:
             api_key: Sent as bearer token; by default the environment variable `OPENAI_API_KEY`
                 at the time of the request, or nothing.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
+        if not _is_address(url):
             raise ValueError(f"an endpoint is an address such as http://host:8000/v1, got {url!r}")
         if not model:
             raise ValueError(f"an endpoint needs the name of a model: {url}#MODEL")
         if not timeout_s > 0:
             raise ValueError(f"timeout_s must be > 0, got {timeout_s}")
+        if timeout_s > TIMEOUT_MAX:
+            raise ValueError(f"timeout_s must be <= {TIMEOUT_MAX:g}, got {timeout_s}")
         if num_retries < 0:
             raise ValueError(f"num_retries must be >= 0, got {num_retries}")
         self._url = url.rstrip("/") + "/chat/completions"
@@ -117,12 +120,32 @@ class EndpointOpponent:
         return content
 
     def _post(self, body: bytes) -> bytes:
+        # The sockets' own time limit is per packet and lookups of names have none, so the whole
+        # request is waited for from outside. One that is given up ends with its connection.
+        outcomes: SimpleQueue[bytes | Exception] = SimpleQueue()
+        deadline_s = time.monotonic() + self._timeout_s
+
+        def work() -> None:
+            try:
+                outcomes.put(self._request(body, deadline_s))
+            except Exception as error:  # noqa: BLE001 - raised again where it was asked for
+                outcomes.put(error)
+
+        Thread(target=work, daemon=True).start()
+        try:
+            outcome = outcomes.get(timeout=self._timeout_s)
+        except Empty:
+            outcome = EndpointError(f"{self._url} failed: no answer within {self._timeout_s:g} s")
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def _request(self, body: bytes, deadline_s: float) -> bytes:
         headers = {"Content-Type": "application/json"}
         key = os.environ.get(API_KEY_VARIABLE) if self._api_key is None else self._api_key
         if key:
             headers["Authorization"] = f"Bearer {key.strip()}"
         request = urllib.request.Request(self._url, data=body, headers=headers, method="POST")
-        deadline_s = time.monotonic() + self._timeout_s
         try:
             with self._opener.open(request, timeout=self._timeout_s) as response:
                 return _read(response, deadline_s)
@@ -144,8 +167,18 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """Follow nothing."""
 
 
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    whole = url.isprintable() and not any(map(str.isspace, url))
+    return whole and parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
+
+
 def _read(response: http.client.HTTPResponse, deadline_s: float) -> bytes:
-    """Read an answer; the socket's own time limit is per packet, so the clock is watched here."""
+    """Read an answer; nobody waits for it after the deadline."""
     chunks: list[bytes] = []
     num_bytes = 0
     while chunk := response.read1(_CHUNK_BYTES):

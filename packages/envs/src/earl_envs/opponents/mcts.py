@@ -13,6 +13,9 @@ from earl_envs.opponents.base import whole_number
 from earl_envs.opponents.compiled import has_numba, is_usual_connect_four
 from earl_envs.opponents.zero_sum import draw_best
 
+# Every simulation keeps a node: these take gigabytes.
+_MAX_SIMULATIONS = 10_000_000
+
 
 @final
 class Mcts:
@@ -36,6 +39,10 @@ class Mcts:
         """
         if num_simulations < 1:
             raise ValueError(f"num_simulations must be >= 1, got {num_simulations}")
+        if num_simulations > _MAX_SIMULATIONS:
+            raise ValueError(
+                f"num_simulations must be <= {_MAX_SIMULATIONS}, got {num_simulations}"
+            )
         if not exploration >= 0:
             raise ValueError(f"exploration must be >= 0, got {exploration}")
         self._num_simulations = num_simulations
@@ -44,7 +51,9 @@ class Mcts:
     @classmethod
     def from_text(cls, num_simulations: str) -> "Mcts":
         """Read the number of simulations of a spec."""
-        return cls(num_simulations=whole_number(num_simulations, what="SIMULATIONS"))
+        return cls(
+            num_simulations=whole_number(num_simulations, what="SIMULATIONS", most=_MAX_SIMULATIONS)
+        )
 
     def move(self, game: Game[State], state: State, seat: int, rng: np.random.Generator) -> int:
         """Search and return the most visited move, at random among equals."""
@@ -61,7 +70,7 @@ class Mcts:
     ) -> int:
         from earl_envs.opponents import mcts_kernel as kernel
 
-        small = isinstance(game, TicTacToe)
+        small = type(game) is TicTacToe
         board = kernel.TIC_TAC_TOE if small else kernel.CONNECT_FOUR
         seed = int(rng.integers(2**62))
         taken = stones[0] | stones[1]
@@ -71,7 +80,8 @@ class Mcts:
 
 
 def _has_kernel(game: Game) -> bool:
-    return (isinstance(game, TicTacToe) or is_usual_connect_four(game)) and has_numba()
+    # A subclass may have other rules.
+    return (type(game) is TicTacToe or is_usual_connect_four(game)) and has_numba()
 
 
 @final

@@ -16,6 +16,8 @@ Heuristic = Callable[[Game, Hashable, int], float]
 
 # More than rounding, less than what a move costs.
 _ROOM = 1e-8
+# More moves than any search gets to see.
+_MAX_DEPTH = 1_000
 
 
 @final
@@ -37,7 +39,7 @@ class Negamax:
     @classmethod
     def from_text(cls, depth: str) -> "Negamax":
         """Read the depth of a spec."""
-        return cls(depth=whole_number(depth, what="DEPTH"))
+        return cls(depth=whole_number(depth, what="DEPTH", most=_MAX_DEPTH))
 
     def move(self, game: Game[State], state: State, seat: int, rng: np.random.Generator) -> int:
         """Return one of the moves that look best.

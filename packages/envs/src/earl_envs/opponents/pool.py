@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 
+from earl_envs.evaluation.elo import expected_score
 from earl_envs.game import Game, State
 from earl_envs.opponents.base import Opponent, make_opponent
 from earl_envs.suggest import suggest
@@ -25,14 +26,6 @@ class PoolMember:
     """Training step that it was saved at."""
     rating: float | int = 0.0
     """Elo rating, on the scale of the pool's `learner_rating`."""
-
-
-def expected_score(rating: float | int, other_rating: float | int) -> float:
-    """Return the share of the points a player is expected to take from another.
-
-    1 / (1 + 10^((R_other - R) / 400)): A. Elo, "The Rating of Chessplayers" (1978).
-    """
-    return 1 / (1 + 10 ** ((other_rating - rating) / 400))
 
 
 def uniform_weights(members: Sequence[PoolMember], learner_rating: float | int) -> list[float]:
@@ -94,15 +87,23 @@ class OpponentPool:
 
     @classmethod
     def from_text(cls, specs: str) -> "OpponentPool":
-        """Make a pool of the opponents named by specs such as `random,negamax:2`."""
+        """Make a pool of the opponents named by specs such as `random,negamax:2`.
+
+        A comma ends a spec, so that none with a comma in its own argument can be named here.
+        """
         names = specs.split(",")
-        members = [PoolMember(name=name, opponent=make_opponent(name)) for name in names]
-        return cls(members=tuple(members))
+        try:
+            members = tuple(PoolMember(name=name, opponent=make_opponent(name)) for name in names)
+        except ValueError as error:
+            raise ValueError(f"a pool's specs end at commas, {specs!r}: {error}") from None
+        return cls(members=members)
 
     @property
     def probabilities(self) -> dict[str, float]:
-        """How likely each member is drawn, by name."""
+        """How likely each member is drawn, by name; equally if all weights round to 0."""
         weights = SAMPLINGS[self.sampling](self.members, self.learner_rating)
+        if not sum(weights):
+            weights = uniform_weights(self.members, self.learner_rating)
         total = sum(weights)
         pairs = zip(self.members, weights, strict=True)
         return {member.name: weight / total for member, weight in pairs}

@@ -18,13 +18,19 @@ def check_two_sided(game: Game) -> None:
     """Refuse a game that is not one seat against another.
 
     Raises:
-        ValueError: If it has not two seats, or a forfeit shows that they do not share a sum of 0.
+        ValueError: If it has not two seats, or a forfeit shows that they do not share a sum of 0 or
+            that neither loses by it.
     """
     if game.num_seats != 2:
         raise ValueError(
             f"this opponent plays games of two seats against each other, got {game.num_seats}"
         )
-    score(game.forfeit(0), 0)
+    forfeit = tuple(game.forfeit(0))
+    if score(forfeit, 0) >= 0:
+        raise ValueError(
+            "this opponent plays games of two seats against each other; here seat 0 loses nothing "
+            f"by a forfeit, the scores are {forfeit}"
+        )
 
 
 def score(returns: Sequence[float], seat: int) -> float:

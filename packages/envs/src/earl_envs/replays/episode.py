@@ -1,9 +1,10 @@
 """An episode as it is kept: a game that replays, who played it and how it ended."""
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, cast, final
 
 from earl_envs.end_reason import EndReason
 from earl_envs.position import Position
@@ -31,14 +32,19 @@ class EpisodeRecord:
     detail: str = ""
     """What went wrong, when something did."""
     replies: Sequence[str] = ()
-    """What the players wrote, in the order of the turns; empty where they picked moves directly."""
+    """What the players wrote, in the order they wrote it and wrong replies too; a move picked
+    directly adds nothing."""
 
     def positions(self) -> list[Position]:
         """Replay the game: the start and the position after every move; see `GameRecord`."""
         return self.game.positions()
 
     def to_json(self) -> str:
-        """Return the episode as one line of JSON."""
+        """Return the episode as one line of JSON.
+
+        Raises:
+            ValueError: If a score is not finite, or a parameter is nothing that JSON has.
+        """
         tree = {
             "game": json.loads(self.game.to_json()),
             "players": list(self.players),
@@ -51,13 +57,52 @@ class EpisodeRecord:
 
     @classmethod
     def from_json(cls, line: str) -> "EpisodeRecord":
-        """Read what `to_json` wrote."""
-        tree = json.loads(line)
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: If it is no JSON object with these six fields, each of its kind.
+        """
+        tree: object = json.loads(line)
+        values = cast("dict[str, Any]", tree if isinstance(tree, dict) else {})
+        for name, (kind, is_sound) in _FIELDS.items():
+            if not is_sound(values.get(name)):
+                raise ValueError(f"{name} of an episode must be {kind}, got {values.get(name)!r}")
+        if len(values["players"]) != len(values["returns"]):
+            raise ValueError(
+                f"an episode has one return per player, got {values['players']} and "
+                f"{values['returns']}"
+            )
         return cls(
-            game=GameRecord.from_json(json.dumps(tree["game"])),
-            players=tuple(tree["players"]),
-            returns=tuple(tree["returns"]),
-            end_reason=EndReason(tree["end_reason"]),
-            detail=tree["detail"],
-            replies=tuple(tree["replies"]),
+            game=GameRecord.from_json(json.dumps(values["game"])),
+            players=tuple(values["players"]),
+            returns=tuple(values["returns"]),
+            end_reason=EndReason(values["end_reason"]),
+            detail=values["detail"],
+            replies=tuple(values["replies"]),
         )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, cast("list[object]", value)))
+
+
+def _are_scores(value: object) -> bool:
+    return isinstance(value, list) and all(
+        type(score) in (int, float) and math.isfinite(cast("float", score))
+        for score in cast("list[object]", value)
+    )
+
+
+_FIELDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    "game": ("an object", lambda value: isinstance(value, dict)),
+    "players": ("a list of names", _are_texts),
+    "returns": ("a list of finite numbers", _are_scores),
+    "end_reason": ("a text", _is_text),
+    "detail": ("a text", _is_text),
+    "replies": ("a list of texts", _are_texts),
+}
+"""What a line holds, and what makes each field one."""

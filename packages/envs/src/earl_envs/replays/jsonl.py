@@ -22,6 +22,6 @@ def read_episodes(path: Path) -> Iterator[EpisodeRecord]:
         for number, line in enumerate(file, start=1):
             try:
                 episode = EpisodeRecord.from_json(line)
-            except (KeyError, TypeError, ValueError) as error:
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"line {number} of {str(path)!r} is no episode: {error}") from None
             yield episode

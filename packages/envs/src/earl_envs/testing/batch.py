@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earl_envs.batch import make_batch
+from earl_envs.batch_base import Batch
 from earl_envs.boundary import Failure, attempt
+from earl_envs.faces.observation import observe
 from earl_envs.game import Game
 from earl_envs.position import Position, examine
 from earl_envs.record import start_position
@@ -18,8 +20,6 @@ from earl_envs.testing.playthrough import locate
 _NUM_GAMES = 8
 _MAX_STEPS = 200
 _NUM_REFUSED_STEPS = 12
-
-Batch = Any  # `GameBatch` or one of the kernels', which have the same names
 
 
 def batch_agreement(context: Context) -> Iterator[Finding]:
@@ -136,21 +136,12 @@ def _disagreement(game: Game, batch: Batch, index: int, expected: Position) -> s
         "state": (expected.state, batch.state(index)),
     }
     if expected.seat >= 0:
-        observation = _observation(game, expected, batch.moves(index))
+        observation = observe(game, expected.state, expected.seat, batch.moves(index))
         wanted["observation"] = (observation.tolist(), batch.observations[index].tolist())
     for name, (right, got) in wanted.items():
         if right != got:
             return f"{name} must be {right}, got {got}"
     return ""
-
-
-def _observation(game: Game, position: Position, moves: tuple[int, ...]) -> NDArray[Any]:
-    planes = game.planes(position.state, position.seat)
-    if planes is not None:
-        return planes
-    padded = np.full(game.max_moves, -1, np.int32)
-    padded[: len(moves)] = moves
-    return padded
 
 
 def _refusals(
@@ -177,4 +168,4 @@ def _differences(
 
 def _at(context: Context, batch: Batch, index: int, wrong: str) -> Finding:
     record = batch.record(index)
-    return locate(context.game, record.seed, record.moves, batch.state(index), wrong)
+    return locate(context.game, record.seed, tuple(record.moves), batch.state(index), wrong)

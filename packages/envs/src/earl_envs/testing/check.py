@@ -1,17 +1,19 @@
 """One question for anybody's game: is it fit for everything that is derived from its rules?"""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, final
 
 from earl_envs.boundary import Failure, attempt
+from earl_envs.checks import whole_number
 from earl_envs.suggest import suggest
 from earl_envs.testing import (
     batch,
     chat,
     faces,
+    hidden_moves,
     information,
     rules,
     seeding,
@@ -20,7 +22,8 @@ from earl_envs.testing import (
     vector,
     worker,
 )
-from earl_envs.testing.context import Check, Context, make_context
+from earl_envs.testing.citation import cite_rules
+from earl_envs.testing.context import Check, Context, play_games, unplayed_context
 from earl_envs.testing.finding import Finding
 
 _RULES: Mapping[str, Check] = {
@@ -31,6 +34,7 @@ _RULES: Mapping[str, Check] = {
     "purity": rules.purity,
     "scores": rules.scores,
     "forfeits": rules.forfeits,
+    "texts": information.texts,
 }
 CHECKS: Mapping[str, Check] = MappingProxyType({
     **_RULES,
@@ -40,9 +44,9 @@ CHECKS: Mapping[str, Check] = MappingProxyType({
     "global_random_state": seeding.global_random_state,
     "clone": seeding.clone,
     "record": seeding.record,
-    "texts": information.texts,
     "planes": information.planes,
     "resample": information.resample,
+    "hidden_moves": hidden_moves.hidden_moves,
     "move_round_trip": text.move_round_trip,
     "reply_table": text.reply_table,
     "illegal_policies": chat.illegal_policies,
@@ -65,7 +69,8 @@ CHECKS: Mapping[str, Check] = MappingProxyType({
 })
 """Every check by name, in the order they are run."""
 
-_MAX_FINDINGS = 3  # of one check; more of the same kind teach nothing
+_MAX_FINDINGS = 3  # of one check, each of another kind
+_MAX_LOOKED_AT = 12
 
 
 @final
@@ -80,15 +85,18 @@ class Report:
     passed: tuple[str, ...]
     """Checks without a finding."""
     findings: Mapping[str, tuple[Finding, ...]]
-    """What is wrong, by check: the first few findings of each."""
+    """What is wrong, by check: the first few findings of each, one of a kind."""
     skipped: tuple[str, ...]
     """Checks that were not run, as the rules they build on do not hold."""
 
     def __str__(self) -> str:
         num_checks = len(self.passed) + len(self.findings)
         lines = [f"{self.game_id}: {len(self.passed)} of {num_checks} checks passed"]
+        merged: dict[str, tuple[list[str], Finding]] = {}
         for name, findings in self.findings.items():
-            lines += [f"  {name}: {finding}" for finding in findings]
+            for finding in findings:
+                merged.setdefault(finding.kind, ([], finding))[0].append(name)
+        lines += [f"  {', '.join(names)}: {finding}" for names, finding in merged.values()]
         if self.skipped:
             lines.append(f"  not run before the rules hold: {', '.join(self.skipped)}")
         return "\n".join(lines)
@@ -117,29 +125,31 @@ def check_game(
 ) -> Report:
     """Check a game's rules and everything that is derived from them.
 
-    Checks of the rules come first; the others need rules that hold and are not run without.
+    The class attributes come first, then the rules; nothing that builds on what does not hold is
+    run.
 
     Args:
         game_id: Built in, registered or installed.
         params: Keyword arguments of the game's class.
         num_games: Random games to look at.
         seed: Everything that is drawn derives from it.
-        checks: Names from `CHECKS`, `playthrough` being always among them. By default all but
-            `spawn_worker`: it starts a process, which needs an entry point to know the game and,
-            in a script, the usual `if __name__ == "__main__"`.
+        checks: Names from `CHECKS`, `declaration` and `playthrough` being always among them. By
+            default all but `spawn_worker`: it starts a process, which needs an entry point to know
+            the game and, in a script, the usual `if __name__ == "__main__"`.
 
     Returns:
         The report of a game without findings.
 
     Raises:
         GameCheckError: If anything was found.
-        ValueError: If there is no such game or check.
+        ValueError: If there is no such game or check, the game cannot be made, or a number is not
+            whole or too small.
     """
-    for name in checks or ():
-        if name not in CHECKS:
-            raise ValueError(suggest(name, CHECKS, what="check"))
-    chosen = CHECKS.keys() - {"spawn_worker"} if checks is None else {"playthrough", *checks}
-    context = make_context(game_id, params or {}, num_games=num_games, seed=seed)
+    chosen = _chosen(checks)
+    num_games = whole_number(num_games, "num_games", least=1)
+    context = unplayed_context(game_id, params or {}, seed=seed)
+    if not find(context, rules.declaration):
+        context = play_games(context, num_games)
     report = _run(context, {name: check for name, check in CHECKS.items() if name in chosen})
     if report.findings:
         raise GameCheckError(report)
@@ -148,17 +158,31 @@ def check_game(
 
 def find(context: Context, check: Check) -> tuple[Finding, ...]:
     """Run one check; what the game raises in it is a finding too."""
-    found: list[Finding] = []
+    found: dict[str, Finding] = {}
 
     def look() -> None:
         # One by one: what was found before the check failed counts.
-        for finding in islice(check(context), _MAX_FINDINGS):
-            found.append(finding)  # noqa: PERF402
+        for finding in islice(check(context), _MAX_LOOKED_AT):
+            found.setdefault(finding.kind, finding)
+            if len(found) == _MAX_FINDINGS:
+                return
 
     failure = attempt(look)
     if isinstance(failure, Failure):
-        found.append(Finding(wrong=failure.error))
-    return tuple(found)
+        raised = Finding(wrong=failure.error)
+        found.setdefault(raised.kind, raised)
+    return tuple(replace(f, wrong=cite_rules(context.game, f.wrong)) for f in found.values())
+
+
+def _chosen(checks: Collection[str] | None) -> Collection[str]:
+    if checks is None:
+        return CHECKS.keys() - {"spawn_worker"}
+    if isinstance(checks, str):
+        raise ValueError(f"checks must be a list of names, got {checks!r}")  # noqa: TRY004
+    for name in checks:
+        if name not in CHECKS:
+            raise ValueError(suggest(str(name), CHECKS, what="check"))
+    return {"declaration", "playthrough", *checks}
 
 
 def _run(context: Context, checks: Mapping[str, Check]) -> Report:
@@ -166,7 +190,8 @@ def _run(context: Context, checks: Mapping[str, Check]) -> Report:
     passed: list[str] = []
     skipped: list[str] = []
     for name, check in checks.items():
-        if name not in _RULES and not _RULES.keys().isdisjoint(findings):
+        needed = _RULES if name not in _RULES else {"declaration"}
+        if any(base in findings for base in needed):
             skipped.append(name)
         elif found := find(context, check):
             findings[name] = found

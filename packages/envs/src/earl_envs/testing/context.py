@@ -1,11 +1,12 @@
 """What the checks look at."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
+from earl_envs.checks import whole_number
 from earl_envs.game import Game
 from earl_envs.opponents.base import episode_rng
 from earl_envs.registry import make_game
@@ -33,7 +34,7 @@ class Context:
     """The rules."""
     seed: int
     """Everything that is drawn in the checks derives from it."""
-    plays: tuple[Playthrough, ...]
+    plays: tuple[Playthrough, ...] = ()
     """Games of random legal moves."""
 
     @property
@@ -51,19 +52,19 @@ class Context:
         return episode_rng(self.seed, game_id=purpose, episode=0, seat=0)
 
     def visits(self, limit: int = _MAX_VISITS) -> Iterator[Visit]:
-        """Return positions of all games, both ends of each and as many between as `limit` allows.
-
-        The visits of a game are spread evenly over its moves.
-        """
-        each = max(2, limit // max(1, len(self.plays)))
-        for play in self.plays:
-            last = len(play.positions) - 1
-            places = np.linspace(0, last, min(each, last + 1)).round().astype(int).tolist()
-            yield from (play.visit(place) for place in places)
+        """Return positions of all games: running ones as `running_visits` does, and ends."""
+        yield from self.running_visits(limit - limit // 4)
+        yield from _evenly([visit for visit, _ in self.endings], limit // 4)
 
     def running_visits(self, limit: int = _MAX_VISITS) -> Iterator[Visit]:
-        """Return those of `visits` in which a seat is to move."""
-        return (visit for visit in self.visits(limit) if visit.position.returns is None)
+        """Return positions in which a seat is to move, the earliest first.
+
+        They are spread evenly over all positions by depth, so that few of them still show how games
+        begin, go on and are about to end.
+        """
+        pool = [play.visit(place) for play in self.plays for place in range(len(play.positions))]
+        running = [visit for visit in pool if visit.position.returns is None]
+        return _evenly(sorted(running, key=lambda visit: visit.place), limit)
 
 
 Check = Callable[[Context], Iterable[Finding]]
@@ -74,10 +75,41 @@ def make_context(game_id: str, params: Mapping[str, Any], *, num_games: int, see
     """Make a game and play it.
 
     Raises:
-        ValueError: If there is no such game, or fewer than one is to be played.
+        ValueError: If there is no such game, it cannot be made, or a number is not whole or too
+            small.
     """
-    if num_games < 1:
-        raise ValueError(f"num_games must be >= 1, got {num_games}")
-    game = make_game(game_id, **params)
-    plays = tuple(play_randomly(game, seed=seed + number) for number in range(num_games))
-    return Context(game_id=game_id, params=params, game=game, seed=seed, plays=plays)
+    return play_games(unplayed_context(game_id, params, seed=seed), num_games)
+
+
+def unplayed_context(game_id: str, params: Mapping[str, Any], *, seed: int) -> Context:
+    """Make a game and play nothing yet.
+
+    Raises:
+        ValueError: If there is no such game, it cannot be made, or the seed is no whole number.
+    """
+    seed = whole_number(seed, "seed", least=0)
+    try:
+        game = make_game(game_id, **params)
+    except ValueError:
+        raise
+    except Exception as error:  # whatever a constructor of the user's raises
+        raise ValueError(
+            f"{game_id!r} cannot be made with {params}: {type(error).__name__}: {error}"
+        ) from error
+    return Context(game_id=game_id, params=params, game=game, seed=seed)
+
+
+def play_games(context: Context, num_games: int) -> Context:
+    """Return the same context with `num_games` random games.
+
+    Raises:
+        ValueError: If fewer than one is to be played.
+    """
+    num_games = whole_number(num_games, "num_games", least=1)
+    seeds = range(context.seed, context.seed + num_games)
+    return replace(context, plays=tuple(play_randomly(context.game, seed=s) for s in seeds))
+
+
+def _evenly(visits: list[Visit], limit: int) -> Iterator[Visit]:
+    places = np.linspace(0, len(visits) - 1, min(limit, len(visits))).round().astype(int)
+    return (visits[place] for place in places.tolist())

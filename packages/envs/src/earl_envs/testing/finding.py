@@ -1,10 +1,13 @@
 """What is wrong with a game, and where."""
 
+import re
 from dataclasses import dataclass
 from typing import final
 
 _MAX_SHOWN_MOVES = 40
 _MAX_SHOWN_CHARS = 240
+_MAX_CHARS_OF_WRONG = 600
+_VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
 @final
@@ -24,14 +27,22 @@ class Finding:
     board: str = ""
     """What the game shows of the position."""
 
+    @property
+    def kind(self) -> str:
+        """The rule without numbers and quotations: what findings of one fault have in common."""
+        return _VALUES.sub("#", self.wrong)
+
     def __str__(self) -> str:
+        wrong = _cut(self.wrong, _MAX_CHARS_OF_WRONG)
         if self.seed is None:
-            return self.wrong
+            return wrong
         moves = f"moves {list(self.moves)}"
         if len(self.moves) > _MAX_SHOWN_MOVES:
             shown = ", ".join(map(str, self.moves[:_MAX_SHOWN_MOVES]))
             moves = f"{len(self.moves)} moves [{shown}, ...]"
-        board = " / ".join(self.board.split("\n"))
-        if len(board) > _MAX_SHOWN_CHARS:
-            board = board[:_MAX_SHOWN_CHARS] + "..."
-        return f"{self.wrong}\n    at seed {self.seed}, {moves}: {board}"
+        board = _cut(" / ".join(self.board.split("\n")), _MAX_SHOWN_CHARS)
+        return f"{wrong}\n    at seed {self.seed}, {moves}: {board}"
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[:limit] + "..."

@@ -14,6 +14,7 @@ from earl_envs.testing.context import Context
 from earl_envs.testing.finding import Finding
 from earl_envs.testing.playthrough import Visit
 
+_MAX_TEXT_CHARS = 10_000
 _NUM_STARTS = 64
 _NUM_DRAWS = 32
 _NUM_ALIKE = 8  # starts compared with one another
@@ -21,7 +22,7 @@ _MAX_FOLLOWED_MOVES = 40
 
 
 def texts(context: Context) -> Iterator[Finding]:
-    """`text` shows every seat something, at any time, also after the end."""
+    """`text` shows every seat something, at any time, also after the end, and not a book."""
     for visit in context.visits():
         for seat in visit.seats:
             text = _answer(visit.play.game.text, visit.state, seat)
@@ -29,6 +30,11 @@ def texts(context: Context) -> Iterator[Finding]:
                 yield visit.finding(f"text() for seat {seat} raises {text.error}")
             elif not isinstance(text, str) or not text.strip():
                 yield visit.finding(f"text() for seat {seat} must say something, got {text!r}")
+            elif len(text) > _MAX_TEXT_CHARS:
+                yield visit.finding(
+                    f"text() for seat {seat} has {len(text)} characters "
+                    f"(limit {_MAX_TEXT_CHARS}): contexts hold every turn"
+                )
             elif not all(char.isprintable() or char in "\n\t" for char in text):
                 yield visit.finding(f"text() for seat {seat} must be printable, got {text!r}")
 
@@ -109,7 +115,7 @@ def _never_redrawn(game: Game, rng: np.random.Generator) -> Iterator[Finding]:
         for seeds in seeds_by_view.values():
             states = [start_position(game, seed).state for seed in seeds[:_NUM_ALIKE]]
             drawn = {game.resample(states[0], seat, rng) for _ in range(_NUM_DRAWS)}
-            other = next((s for s in states[1:] if _go_on_differently(game, states[0], s)), None)
+            other = next((s for s in states[1:] if go_on_differently(game, states[0], s)), None)
             if other is not None and drawn == {states[0]}:
                 yield Finding(
                     wrong=f"the starts of seeds {seeds[0]} and {seeds[states.index(other)]} look "
@@ -119,7 +125,8 @@ def _never_redrawn(game: Game, rng: np.random.Generator) -> Iterator[Finding]:
                 )
 
 
-def _go_on_differently(game: Game, first: Hashable, second: Hashable) -> bool:
+def go_on_differently(game: Game, first: Hashable, second: Hashable) -> bool:
+    """Return whether the same moves show somebody a difference between two states."""
     for _ in range(min(game.max_moves, _MAX_FOLLOWED_MOVES)):
         if any(game.text(first, seat) != game.text(second, seat) for seat in range(game.num_seats)):
             return True

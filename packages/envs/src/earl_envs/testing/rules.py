@@ -12,8 +12,9 @@ from earl_envs.boundary import Failure, attempt
 from earl_envs.position import examine
 from earl_envs.testing.context import Context
 from earl_envs.testing.finding import Finding
-from earl_envs.testing.playthrough import Visit
+from earl_envs.testing.playthrough import Visit, locate
 
+_MIN_GAMES = 10  # fewer may all be drawn by chance
 _MAX_ACTIONS = 8  # of one position; games such as Mastermind have a thousand
 
 
@@ -22,10 +23,10 @@ def declaration(context: Context) -> Iterator[Finding]:
     game = context.game
     for name in ("num_seats", "num_actions", "max_moves"):
         value = getattr(game, name, None)
-        if not isinstance(value, int | np.integer) or value < 1:
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             yield Finding(wrong=f"{name} must be an integer >= 1, got {value!r}")
-    if not math.isfinite(game.min_return):
-        yield Finding(wrong=f"min_return must be finite, got {game.min_return}")
+    if not _are_scores((game.min_return,), 1):
+        yield Finding(wrong=f"min_return must be finite, got {game.min_return!r}")
     rules = attempt(game.rules)
     if not isinstance(rules, str):
         yield Finding(wrong=f"rules() must be a string, got {_shown(rules)}")
@@ -91,8 +92,9 @@ def purity(context: Context) -> Iterator[Finding]:
 
 
 def scores(context: Context) -> Iterator[Finding]:
-    """Scores are at least `min_return`, and a zero-sum game is one in every game and forfeit."""
+    """Scores are at least `min_return`, zero-sum throughout or not, and not 0 in every game."""
     game = context.game
+    yield from _never_scored(context)
     for visit, returns in context.endings:
         if min(returns) < game.min_return:
             yield visit.finding(
@@ -107,6 +109,17 @@ def scores(context: Context) -> Iterator[Finding]:
                     f"scores sum to 0 in {sum(zero_sum)} of {len(decided)} games, "
                     f"but are {list(returns)} here"
                 )
+
+
+def _never_scored(context: Context) -> Iterator[Finding]:
+    """Seats compete if one gains by the other's forfeit; then somebody must win some time."""
+    forfeit = attempt(context.game.forfeit, 0)
+    competes = not isinstance(forfeit, Failure) and len(set(forfeit)) > 1
+    num_games = len(context.endings)
+    if competes and num_games >= _MIN_GAMES and not any(any(ended) for _, ended in context.endings):
+        yield context.endings[0][0].finding(
+            f"returns() was 0 for every seat in all of {num_games} random games"
+        )
 
 
 def forfeits(context: Context) -> Iterator[Finding]:
@@ -139,7 +152,8 @@ def _applied(visit: Visit, action: int) -> Iterator[Finding]:
     else:
         reached = attempt(examine, game, following)
         if isinstance(reached, Failure):
-            yield visit.finding(f"after action {action}: {reached.error}")
+            moves = (*visit.moves, action)
+            yield locate(game, visit.play.seed, moves, following, reached.error)
         elif visit.place + 1 >= game.max_moves and reached.returns is None:
             yield visit.finding(f"after action {action} the game outlasts max_moves")
 

@@ -12,6 +12,7 @@ from earl_envs.testing.finding import Finding
 _NUMS_OF_GAMES = (8, 24, 48)  # more are played only where few leave it open
 _MAX_RULE_CALLS = 150_000
 _MAX_SIMULATIONS = 400
+_NUM_DRAWS = 8
 
 
 def strong_beats_random(context: Context) -> Iterator[Finding]:
@@ -73,6 +74,7 @@ def _is_contest(context: Context) -> bool:
         context.game.resample(visit.state, seat, rng) == visit.state
         for visit in context.running_visits(limit=50)
         for seat in visit.seats
+        for _ in range(_NUM_DRAWS)
     )
 
 

@@ -4,10 +4,16 @@ import re
 from enum import Enum
 from typing import final
 
-_REASONING_TAG = re.compile(r"<(/?)(think|thinking|thought|reasoning)>")
+_REASONING_TAG = re.compile(r"</?(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_CLOSING_TAGS = {
+    f"<{name}>": f"</{name}>" for name in ("think", "thinking", "thought", "reasoning")
+}
+_LONGEST_TAG = max(map(len, _CLOSING_TAGS))
+_CUT = "\x00"
 _ANSWER_TAG = re.compile(r"</?(answer|action)>")
 _BRACE = re.compile(r"\\boxed\{|[{}]")
 _NAME = re.compile(r"\[([^\[\]]*)\]|\\boxed\{([^{}]*)\}")
+_LATEX_COMMAND = re.compile(r"\\[A-Za-z]+")
 
 
 @final
@@ -19,29 +25,47 @@ class AnswerFault(Enum):
     AMBIGUOUS = "the answer names more than one move"
 
 
-def find_answer(reply: str) -> str | AnswerFault:
+def find_answer(reply: str, *, cut: bool = False) -> str | AnswerFault:
     r"""Return the name of a move as the reply writes it, in time linear in the reply's length.
 
-    1. Reasoning is taken out: `<think>`, `<thinking>`, `<thought>` and `<reasoning>` blocks. An
-       unclosed one hides the rest of the reply; a closing tag that nothing opened hides what
-       precedes it, since some chat templates open the block in the prompt.
-    2. Structured answers are `<answer>...</answer>`, `<action>...</action>` and `\boxed{...}`. The
-       one that closes last is final, wrong or right: nothing else of the reply is considered. Its
-       content is a name, bare or as `[name]`; two different names are none. A tag that closes no
-       tag of its kind, or is never closed, leaves the reply without an answer.
+    1. Reasoning is taken out: `<think>`, `<thinking>`, `<thought>` and `<reasoning>` blocks, in
+       upper or lower case but the same in both tags, and `[THINK]...[/THINK]`. An unclosed one
+       hides the rest of the reply; a closing tag that nothing opened hides what precedes it, since
+       some chat templates open the block in the prompt.
+    2. Structured answers are `<answer>...</answer>`, `<action>...</action>` (lower case) and
+       `\boxed{...}`. The one that closes last is final, wrong or right: nothing else of the reply
+       is considered. Its content is a name, bare or as `[name]`. Two different names are none, and
+       so is a digit beside a `[name]`, which could be another move; other words may stand there. A
+       closing tag that closes no tag of its kind leaves the reply without an answer, and so does an
+       opening one where no answer closes at all; one that opens after the last closing tag is
+       ignored.
     3. A reply without any of these answers with its last complete `[name]`.
 
-    Tags are lower case, as models are taught them.
+    Args:
+        reply: What the player wrote.
+        cut: Whether the reply was cut short. Then a `[name]` answers only at its very end, as
+            anything later shows that more was to come.
     """
-    spoken = _without_reasoning(reply) if "<" in reply else reply
-    end, content = _last_tagged(spoken) if "<" in spoken else _NO_ANSWER
+    if cut:
+        reply += _CUT
+    bracket = reply.find("[")  # one character is found faster than six
+    if bracket >= 0 and reply.find("THINK]", bracket) >= 0:
+        reply = reply.replace("[THINK]", "<think>").replace("[/THINK]", "</think>")
+    spoken, (end, content) = (reply, _NO_ANSWER)
+    if "<" in reply and ">" in reply:
+        spoken, (end, content) = _usual_answer(reply) or _tagged_answer(reply)
     if "\\" in spoken:
         boxed = _last_boxed(spoken)
         end, content = boxed if boxed[0] > end else (end, content)
     if end >= 0:
         return AnswerFault.UNMATCHED if content is None else _only_name(content)
     start = spoken.rfind("[", 0, max(spoken.rfind("]"), 0))
-    return AnswerFault.MISSING if start < 0 else spoken[start + 1 : spoken.find("]", start)].strip()
+    if start < 0:
+        return AnswerFault.MISSING
+    end = spoken.find("]", start)
+    if cut and spoken[end + 1 :].strip() != _CUT:
+        return AnswerFault.MISSING
+    return spoken[start + 1 : end].strip()
 
 
 def bare_name(name: str) -> str:
@@ -50,49 +74,68 @@ def bare_name(name: str) -> str:
     return name[1:-1].strip() if name[:1] == "[" and name[-1:] == "]" else name
 
 
-def _without_reasoning(reply: str) -> str:
-    # Mostly there is one block and it comes first: then the rest is all that is spoken.
-    if reply.startswith("<think>"):
-        block, closing, rest = reply.rpartition("</think>")
-        if closing and block.rfind("<") == 0:
-            return _outside_blocks(rest) if "<" in rest else rest
-    return _outside_blocks(reply)
-
-
-def _outside_blocks(reply: str) -> str:
-    if not _REASONING_TAG.search(reply):
-        return reply
-    first, *rest = _REASONING_TAG.split(reply)  # a text, then a slash, a name and a text per tag
-    pieces, opened = [first], ""
-    for slash, name, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
-        if opened:
-            if slash and name == opened:
-                opened = ""
-                pieces.append(text)
-        elif slash:
-            pieces = [text]
-        else:
-            opened = name
-    return "".join(pieces)
-
-
 # An answer is (where it ends, its content): content None for a closing tag without its opening one,
 # end 0 where nothing closes, -1 where there is no such answer at all.
 _Answer = tuple[int, str | None]
 _NO_ANSWER: _Answer = (-1, None)
 
 
+def _usual_answer(reply: str) -> tuple[str, _Answer] | None:
+    """Take out the reasoning and find the tagged answer of a reply of the usual form.
+
+    That is at most one block of reasoning, before any other tag, and then one pair of answer tags
+    or no `<` at all. Searches for one character are faster than those for a tag.
+    """
+    start = reply.find("<")
+    opening_end = reply.find(">", start, start + _LONGEST_TAG) + 1
+    closing = _CLOSING_TAGS.get(reply[start:opening_end])
+    spoken = reply
+    if closing is not None:
+        end = reply.find("<", opening_end)
+        if not reply.startswith(closing, max(end, 0)):
+            end = reply.find(closing, opening_end)
+        if end < 0:
+            return None
+        spoken = reply[:start] + reply[end + len(closing) :]
+        start = spoken.find("<")
+        if start < 0:
+            return spoken, _NO_ANSWER
+    end = spoken.find("<", start + 1)
+    if not spoken.startswith("<answer>", start) or not spoken.startswith("</answer>", end):
+        return None
+    if end < 0 or spoken.find("<", end + 1) >= 0:
+        return None
+    return spoken, (end + len("</answer>"), spoken[start + len("<answer>") : end])
+
+
+def _tagged_answer(reply: str) -> tuple[str, _Answer]:
+    spoken = _outside_blocks(reply)
+    return spoken, _last_tagged(spoken)
+
+
+def _outside_blocks(reply: str) -> str:
+    pieces: list[str] = []
+    opened, end = "", 0
+    for match in _REASONING_TAG.finditer(reply):
+        tag = match[0]
+        if opened:
+            if tag != opened:
+                continue
+            opened = ""
+        elif tag[1] == "/":
+            pieces = []
+        else:
+            pieces.append(reply[end : match.start()])
+            opened = f"</{tag[1:]}"
+        end = match.end()
+    if not end:
+        return reply
+    if not opened:
+        pieces.append(reply[end:])
+    return "".join(pieces)
+
+
 def _last_tagged(text: str) -> _Answer:
-    end = text.rfind("</")
-    start = text.rfind("<", 0, max(end, 0))
-    # Mostly the last tag closes the one before it, and then there is no need to look at the rest.
-    for opening, closing in (("<answer>", "</answer>"), ("<action>", "</action>")):
-        if text.startswith(closing, end) and text.startswith(opening, start):
-            return (end + len(closing), text[start + len(opening) : end])
-    return _last_tagged_of_many(text)
-
-
-def _last_tagged_of_many(text: str) -> _Answer:
     previous = opening = closing = None
     for tag in _ANSWER_TAG.finditer(text):
         if text[tag.start() + 1] == "/":
@@ -122,10 +165,16 @@ def _last_boxed(text: str) -> _Answer:
 
 
 def _only_name(content: str) -> str | AnswerFault:
-    names = _NAME.findall(content)
+    content = content.strip()
+    if "[" not in content and "\\" not in content:
+        return content
+    inner = content[1:-1]
+    if content[0] == "[" and content[-1] == "]" and inner.isalnum():
+        return inner
+    names = {bare_name(bracketed or boxed) for bracketed, boxed in _NAME.findall(content)}
     if not names:
-        return content.strip()
-    if len(names) == 1:
-        return bare_name(names[0][0] or names[0][1])
-    distinct = {bare_name(in_brackets or in_box) for in_brackets, in_box in names}
-    return AnswerFault.AMBIGUOUS if len(distinct) > 1 else distinct.pop()
+        return content
+    beside = _LATEX_COMMAND.sub("", _NAME.sub("", content))
+    if len(names) > 1 or any(map(str.isdigit, beside)):
+        return AnswerFault.AMBIGUOUS
+    return names.pop()

@@ -48,7 +48,8 @@ class ChatEnv:
         end_reason: Why the episode ended, None while it runs.
         detail: One line for people about an end that the rules did not bring.
         moves: The actions played so far, by all seats.
-        usage: What each reply cost in tokens, in order.
+        replies: What the seats wrote so far, in order and wrong replies too.
+        usage: What each reply cost in tokens.
         num_turns: Turns so far, all seats together; a turn may hold several tries.
     """
 
@@ -78,6 +79,8 @@ class ChatEnv:
         self._history = make_history(history)
         self._illegal = make_illegal_policy(illegal)
         self._max_turns = game.max_moves if max_turns is None else max_turns
+        spends = self._illegal.last is Verdict.REPEAT
+        self._turn_limit = self._max_turns if spends else min(self._max_turns, game.max_moves)
         self._count_tokens = rough_tokens if count_tokens is None else count_tokens
         self._clear(seed=0)
 
@@ -131,15 +134,15 @@ class ChatEnv:
 
         Args:
             reply: The player's words.
-            cut: Whether they were cut at a token limit. A cut reply without a move ends the episode
-                as `turn_token_limit`, under every policy: it is no fault of the player's.
+            cut: Whether they were cut at a token limit. Without a complete structured answer or a
+                `[name]` at the very end the episode ends as `turn_token_limit`, under every policy.
 
         Raises:
             ValueError: If the episode is over.
         """
         self._check_running()
         self._account(reply, cut=cut)
-        parsed = attempt(self._protocol.parse, reply, self.state)
+        parsed = attempt(self._protocol.parse, reply, self.state, cut=cut)
         if isinstance(parsed, Failure):
             self._end(EndReason.ENV_ERROR, parsed.error)
             return ChatStep(action=None, detail=parsed.error)
@@ -190,12 +193,13 @@ class ChatEnv:
 
         Args:
             seat: Whose turns; the seats are taken to share the remaining ones evenly.
-            past: Learnt from finished games; by default the bound of the rules.
+            past: Learnt from finished games; by default the episode's own limits.
         """
         if self.done:
             return 0.0
-        past = RemainingTurns(max_moves=self.game.max_moves) if past is None else past
-        share = past.predict(len(self.moves)) / self.game.num_seats
+        past = past or RemainingTurns(max_moves=self._turn_limit)
+        rest = min(past.predict(self.num_turns), self._turn_limit - self.num_turns)
+        share = rest / self.game.num_seats
         return max(1.0, share) if seat == self.seat else share
 
     def _clear(self, *, seed: int) -> None:
@@ -205,6 +209,7 @@ class ChatEnv:
         self.end_reason: EndReason | None = None
         self.detail = ""
         self.moves: tuple[int, ...] = ()
+        self.replies: tuple[str, ...] = ()
         self.usage: tuple[TokenUsage, ...] = ()
         self.num_turns = 0
         self._position: Position | None = None
@@ -220,16 +225,12 @@ class ChatEnv:
         return self._position
 
     def _account(self, reply: str, *, cut: bool) -> None:
-        before, seat = self._transcripts[self.seat], self.seat
+        before, seat, turn = self._transcripts[self.seat], self.seat, self.num_turns
         after = before.add(self._message, reply)
-        usage = TokenUsage(
-            seat=seat,
-            turn=self.num_turns,
-            prompt_tokens=before.prompt_tokens(self._message),
-            reply_tokens=after.exchanges[-1].reply_tokens,
-            cut=cut,
-        )
-        self.usage = (*self.usage, usage)
+        newest = after.exchanges[-1]
+        sent, written = before.past_tokens + newest.message_tokens, newest.reply_tokens
+        usage = TokenUsage(seat=seat, turn=turn, prompt_tokens=sent, reply_tokens=written, cut=cut)
+        self.replies, self.usage = (*self.replies, reply), (*self.usage, usage)
         self._transcripts = {**self._transcripts, seat: after}
 
     def _punish(self, parsed: ParsedReply) -> ChatStep:

@@ -61,13 +61,18 @@ class TextProtocol(Generic[State]):
         """Return the shortest reply that `parse` reads as this legal action."""
         return f"[{bare_name(self.game.move_name(state, action))}]"
 
-    def parse(self, reply: str, state: State) -> ParsedReply:
+    def parse(self, reply: str, state: State, *, cut: bool = False) -> ParsedReply:
         """Read the move in a reply, in time linear in its length.
+
+        Args:
+            reply: The player's words.
+            state: The position they are about.
+            cut: Whether they were cut at a token limit; see `find_answer`.
 
         Raises:
             Exception: Whatever the game's `legal`, or its `move_name` of a legal action, raises.
         """
-        name = find_answer(reply)
+        name = find_answer(reply, cut=cut)
         if isinstance(name, AnswerFault):
             return _failed(ParseFailure.UNPARSABLE, name.value)
         legal = self.game.legal(state)

@@ -15,7 +15,8 @@ class RemainingTurns:
         e(t) = (n - t + sum_{i: L_i > t} (L_i - t)) / (1 + #{i: L_i > t})
 
     The imaginary game makes it the upper bound n - t while nothing is known, since memory planned
-    for too little is what hurts. A turn is a move of any seat. The estimator is a value: `update`
+    for too little is what hurts; past turn n it is over. A turn is one of any seat; one may be
+    spent without a move, so that a game may take more than n. The estimator is a value: `update`
     returns a new one.
     """
 
@@ -26,8 +27,8 @@ class RemainingTurns:
 
     def update(self, num_turns: int) -> "RemainingTurns":
         """Add a finished game of `num_turns` turns, all seats together."""
-        if not 0 <= num_turns <= self.max_moves:
-            raise ValueError(f"a game takes 0..{self.max_moves} turns, got {num_turns}")
+        if num_turns < 0:
+            raise ValueError(f"a game takes 0 turns or more, got {num_turns}")
         counts = [*self.counts, *[0] * (num_turns + 1 - len(self.counts))]
         counts[num_turns] += 1
         return replace(self, counts=tuple(counts))
@@ -35,6 +36,7 @@ class RemainingTurns:
     def predict(self, num_turns: int) -> float:
         """Return how many more turns a game takes that still runs after `num_turns`."""
         later = list(enumerate(self.counts[num_turns + 1 :], start=1))
-        num_games = 1 + sum(count for _, count in later)
-        rest = self.max_moves - num_turns + sum(more * count for more, count in later)
-        return max(0, rest) / num_games
+        if num_turns < self.max_moves:
+            later.append((self.max_moves - num_turns, 1))
+        num_games = sum(count for _, count in later)
+        return sum(more * count for more, count in later) / max(1, num_games)

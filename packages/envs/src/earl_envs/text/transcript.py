@@ -30,11 +30,16 @@ class Transcript:
         """Return the prompt that ends with `message`."""
         return self.history.messages(self.system, self.exchanges, message)
 
-    def prompt_tokens(self, message: str) -> int:
-        """Return the length of that prompt, without a chat template's own tokens."""
+    @property
+    def past_tokens(self) -> int:
+        """Length of what every prompt now begins with: the rules and the past that is kept."""
         kept = self.history.kept(self.exchanges)
         past = sum(exchange.message_tokens + exchange.reply_tokens for exchange in kept)
-        return self.system_tokens + past + self.count_tokens(message)
+        return self.system_tokens + past
+
+    def prompt_tokens(self, message: str) -> int:
+        """Return the length of that prompt, without a chat template's own tokens."""
+        return self.past_tokens + self.count_tokens(message)
 
     def add(self, message: str, reply: str) -> "Transcript":
         """Append what the player was told and what it replied."""
