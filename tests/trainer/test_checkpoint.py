@@ -137,3 +137,16 @@ def test_a_folder_without_its_mark_is_no_checkpoint(tmp_path):
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+def test_whole_checkpoints_are_told_by_their_step(tmp_path):
+    store = CheckpointStore(tmp_path, keep=3)
+    for step in (20, 3):
+        store.save(step, lambda folder: None)
+    (tmp_path / "step-000040").mkdir()
+    (tmp_path / "step-000003").rename(tmp_path / "step-000003.replaced")
+
+    assert list(store.complete().items()) == [
+        (3, tmp_path / "step-000003.replaced"),
+        (20, tmp_path / "step-000020"),
+    ]

@@ -107,6 +107,20 @@ def test_a_context_of_exactly_one_turn_passes_and_a_smaller_one_does_not(
     )
 
 
+def test_games_that_cannot_fit_the_context_are_noted(tic_tac_toe, tiny_chat, tiny_model):
+    def note(num_games, limit):
+        flags = f"--rollout.games-per-episode {num_games} --rollout.max-context-tokens {limit}"
+        return check_context(configured(flags), tic_tac_toe, tiny_chat, tiny_model)
+
+    # A prompt of 11 tokens, then nine turns of 13 each: five turns a game.
+    assert note(2, 128) is None
+    assert note(2, 127) == (
+        "2 games of 9 moves take about 128 tokens, more than rollout.max_context_tokens = 127: "
+        "episodes of games that long are cut"
+    )
+    assert note(1, 15) is None
+
+
 def test_a_context_beyond_the_models_positions_is_refused(tic_tac_toe, tiny_chat, tiny_model):
     check_context(
         configured("--rollout.max-context-tokens 256"), tic_tac_toe, tiny_chat, tiny_model

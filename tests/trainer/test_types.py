@@ -1,5 +1,7 @@
 """What an episode says about itself."""
 
+from dataclasses import replace
+
 import pytest
 from earl_envs import EndReason
 from earl_trainer.types import Episode, EpisodeStart, PlayedGame, Turn
@@ -90,8 +92,24 @@ def test_several_games_are_averaged_and_told_one_by_one():
     )
 
 
-def test_games_that_never_began_count_like_cut_ones():
-    cut = episode(game(outcome=1.0), game(EndReason.CONTEXT_LIMIT), num_games=4)
+def later(end_reason, *, first_turn):
+    return replace(game(end_reason), first_turn=first_turn)
 
-    assert cut.outcome == 0.25
+
+@pytest.mark.parametrize(
+    ("last_began", "outcome"), [(True, (1.0 + 0.0 - 2 - 2) / 4), (False, (1.0 - 2 - 2 - 2) / 4)]
+)
+def test_games_for_which_the_context_had_no_room_count_the_lowest_score(last_began, outcome):
+    last = later(EndReason.CONTEXT_LIMIT, first_turn=1 if last_began else 2)
+    cut = episode(game(outcome=1.0), last, turns=(turn(3, 2), turn(8, 2)), num_games=4)
+    cut = replace(cut, min_return=-2)
+
+    assert cut.outcome == outcome
     assert cut.truncated
+
+
+def test_a_failure_or_a_single_cut_game_counts_nothing():
+    failed = later(EndReason.ENV_ERROR, first_turn=0)
+
+    assert episode(game(outcome=1.0), failed, num_games=4).outcome == 0.25
+    assert episode(game(EndReason.CONTEXT_LIMIT)).outcome == 0.0

@@ -336,6 +336,20 @@ def test_the_watcher_hears_how_many_games_are_running(make_collector, tic_tac_to
     assert heard[:2] == [3, 1]
 
 
+def test_in_self_play_the_contexts_of_all_seats_are_resident(make_collector, legal_policy):
+    rollout = make_collector().collect(legal_policy, self_play(3))
+    num_turns = [len(episode.turns) for episode in rollout.episodes]
+
+    assert num_turns == [4, 3] * 3
+    # When the last reply is in, every table holds both of its contexts.
+    assert rollout.peak_resident_tokens == sum(num_turns) * TURN_TOKENS
+
+
+def test_a_collection_of_nothing_is_refused(make_collector, legal_policy):
+    with pytest.raises(ValueError, match="a collection needs at least one start, got none"):
+        make_collector().collect(legal_policy, [])
+
+
 def test_episodes_of_a_group_meet_the_same_opponent(make_collector, legal_policy):
     plan = grouped_starts(0, step=0, num_episodes=12, group_size=3, num_seats=2)
     episodes = make_collector().collect(legal_policy, plan).episodes
@@ -564,7 +578,7 @@ def test_the_message_of_a_next_game_begins_with_the_last_position_and_the_score(
     assert "game 2: unparsable -1" in episode.detail
 
 
-def test_a_context_that_is_full_ends_the_episode_and_later_games_count_nothing(
+def test_a_context_that_is_full_ends_the_episode_and_later_games_count_as_lost(
     make_collector, legal_policy
 ):
     collector = make_collector(max_context_tokens=80)
@@ -575,7 +589,8 @@ def test_a_context_that_is_full_ends_the_episode_and_later_games_count_nothing(
         EndReason.CONTEXT_LIMIT,
     ]
     assert episode.truncated
-    assert episode.outcome == episode.games[0].outcome / 4
+    began = len(episode.turns) > episode.games[1].first_turn
+    assert episode.outcome == (episode.games[0].outcome - 2 - (not began)) / 4
 
 
 def test_an_opponent_that_fails_in_a_later_game_fails_the_episode(make_collector, legal_policy):

@@ -106,3 +106,27 @@ def test_slots_positions_and_mask_by_hand():
 def test_rows_of_equal_length_need_no_mask_at_first():
     assert Conversations(2, CPU).prepare([[1, 2], [3, 4]])[2] is None
     assert Conversations(2, CPU).prepare([[1, 2], [3]])[2] is not None
+
+
+@pytest.mark.parametrize("which", ["tiny_model", "gpt2"])
+def test_joined_and_copied_rows_go_on_as_whole_sequences(which, request):
+    model = request.getfixturevalue(which)
+    short, long = Conversations(2, CPU), Conversations(1, CPU)
+    last_logits(model, short, [[1, 2], [3]])
+    last_logits(model, long, [[4] * 70])
+    last_logits(model, long, [[5]])
+    joined = Conversations.join([short, long])
+    copied = joined.copy([2, 0])
+    assert joined.num_tokens == 74
+    assert copied.contexts == [[*[4] * 70, 5], [1, 2]]
+
+    logits = last_logits(model, joined, [[6, 7], [8], [9]])
+    expected = [[1, 2, 6, 7], [3, 8], [*[4] * 70, 5, 9]]
+    for row, ids in enumerate(expected):
+        torch.testing.assert_close(logits[row], whole_logits(model, ids), atol=1e-4, rtol=1e-4)
+    logits = last_logits(model, copied, [[1], [2, 3]])
+    for row, ids in enumerate([[*[4] * 70, 5, 1], [1, 2, 2, 3]]):
+        torch.testing.assert_close(logits[row], whole_logits(model, ids), atol=1e-4, rtol=1e-4)
+    # The parts are as they were.
+    logits = last_logits(model, short, [[4], [5]])
+    torch.testing.assert_close(logits[0], whole_logits(model, [1, 2, 4]), atol=1e-4, rtol=1e-4)

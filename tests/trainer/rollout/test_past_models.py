@@ -2,23 +2,14 @@
 
 import json
 
-import numpy as np
 import pytest
-from earl_envs import make_opponent
-from earl_envs.evaluation.match import play_match
-from earl_trainer.rollout.past_models import LanguageOpponent, PastModels
-from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
-from earl_trainer.rollout.scripted_engine import ScriptedEngine
-
-ID = "earl/TicTacToe-v0"
+from earl_trainer.checkpoint import CheckpointStore
+from earl_trainer.rollout.past_models import PastModels
 
 
-@pytest.fixture
-def language_opponent(tic_tac_toe, tiny_chat):
-    def make(policy):
-        return LanguageOpponent(policy, game=tic_tac_toe, chat=tiny_chat, max_reply_tokens=4)
-
-    return make
+class Mute:
+    def reply(self, queries):
+        return []
 
 
 @pytest.fixture
@@ -31,22 +22,18 @@ def checkpoint(tmp_path):
     return make
 
 
-class Mute:
-    def reply(self, queries):
-        return []
-
-
 @pytest.fixture
-def past(tmp_path, language_opponent):
+def past(tmp_path):
     def make(*, sampling="recency", every_steps=10, version=99):
         loaded = []
 
         def load(folder):
             loaded.append(folder)
-            return language_opponent(Mute())
+            return Mute()
 
         models = PastModels(
-            tmp_path,
+            CheckpointStore(tmp_path, keep=9),
+            tmp_path / "ratings.jsonl",
             sampling=sampling,
             every_steps=every_steps,
             load=load,
@@ -57,33 +44,43 @@ def past(tmp_path, language_opponent):
     return make
 
 
-def test_whole_checkpoints_of_the_planned_steps_are_members(past, checkpoint, tmp_path):
+def lines_of(tmp_path):
+    return [json.loads(line) for line in (tmp_path / "ratings.jsonl").read_text().splitlines()]
+
+
+def test_whole_checkpoints_of_the_planned_steps_are_members(past, checkpoint):
     for name in ("step-000010", "step-000020", "step-000027", "step-000030.replaced"):
         checkpoint(name)
     checkpoint("step-000040", complete=False)
     checkpoint(".partial-step-000050")
-    models, loaded = past()
+    models, _ = past()
     pool = models.pool()
 
+    # A checkpoint that is being replaced is still one.
     assert [(member.name, member.step) for member in pool.members] == [
         ("step-000010", 10),
         ("step-000020", 20),
+        ("step-000030", 30),
     ]
-    assert loaded == [tmp_path / name / "model" for name in ("step-000010", "step-000020")]
-    assert pool.probabilities["step-000020"] == pytest.approx(2 / 3)
+    assert pool.probabilities["step-000030"] == pytest.approx(6 / 11)
 
 
-def test_a_model_is_loaded_once_and_let_go_with_its_checkpoint(past, checkpoint, tmp_path):
-    checkpoint("step-000010")
+def test_a_model_is_loaded_once_when_it_is_drawn_and_let_go_with_its_checkpoint(
+    past, checkpoint, tmp_path
+):
+    for name in ("step-000010", "step-000020"):
+        checkpoint(name)
     models, loaded = past()
-    (first,) = models.pool().members
-    assert models.pool().members[0].opponent is first.opponent
-    checkpoint("step-000020")
+    models.pool()
+    assert loaded == []
+    first = models.policy("step-000010")
+    models.pool()
+    assert models.policy("step-000010") is first
+    assert loaded == [tmp_path / "step-000010" / "model"]
     (tmp_path / "step-000010" / "COMPLETE").unlink()
 
     assert [member.name for member in models.pool().members] == ["step-000020"]
-    assert [folder.parent.name for folder in loaded] == ["step-000010", "step-000020"]
-    assert list(models._loaded) == ["step-000020"]
+    assert models._loaded == {}
 
 
 def test_without_checkpoints_there_is_no_pool(past):
@@ -99,12 +96,12 @@ def test_ratings_follow_the_results_and_steer_the_draw(past, checkpoint):
     assert pool.probabilities == pytest.approx({"step-000010": 0.5, "step-000020": 0.5})
     models.record(pool, [("step-000010", 1.0)] * 10 + [("step-000020", 0.0)] * 10)
     later, _ = past(sampling="rating", version=31)
-    pool = later.pool()
 
-    # The one that the learner loses to is met more often.
-    assert pool.probabilities["step-000020"] > 0.6
-    ratings = {member.name: member.rating for member in pool.members}
-    assert ratings["step-000020"] > pool.learner_rating > ratings["step-000010"]
+    for pool in (models.pool(), later.pool()):
+        # The one that the learner loses to is met more often.
+        assert pool.probabilities["step-000020"] > 0.6
+        ratings = {member.name: member.rating for member in pool.members}
+        assert ratings["step-000020"] > pool.learner_rating > ratings["step-000010"]
 
 
 def test_a_new_member_is_as_strong_as_the_learner(past, checkpoint):
@@ -112,44 +109,40 @@ def test_a_new_member_is_as_strong_as_the_learner(past, checkpoint):
     models, _ = past(version=15)
     models.record(models.pool(), [("step-000010", 1.0)] * 5)
     checkpoint("step-000020")
-    later, _ = past(version=21)
-    pool = later.pool()
+    pool = models.pool()
 
     assert pool.learner_rating > 0
     assert pool.members[1].rating == pool.learner_rating
 
 
-def test_a_resumed_run_takes_the_ratings_of_its_own_past(past, checkpoint, tmp_path):
+def test_ratings_are_appended_and_cut_once_when_a_run_goes_on(past, checkpoint, tmp_path):
     checkpoint("step-000010")
-    for version in (11, 12, 13):
-        models, _ = past(version=version)
+    version = [11]
+    models, _ = past()
+    models._version = lambda: version[0]
+    for version[0] in (11, 12, 13):
+        before = (tmp_path / "ratings.jsonl").read_text() if version[0] > 11 else ""
         models.record(models.pool(), [("step-000010", 1.0)])
-
-    def seen(version):
-        return past(version=version)[0].pool().learner_rating
-
-    assert 0.0 == seen(11) < seen(12) < seen(13) < seen(14)
-    expected = seen(13)
+        assert (tmp_path / "ratings.jsonl").read_text().startswith(before)
+    whole = lines_of(tmp_path)
+    assert [line["version"] for line in whole] == [11, 12, 13]
     # Killed after step 13 and resumed from 12: the same collection gives the same ratings.
-    models, _ = past(version=12)
+    resumed, _ = past(version=12)
+    assert lines_of(tmp_path) == whole[:1]
+    assert resumed.pool().learner_rating == whole[0]["ratings"][""]
+    resumed.record(resumed.pool(), [("step-000010", 1.0)])
+
+    assert lines_of(tmp_path) == whole[:2]
+
+
+def test_a_last_line_that_was_left_incomplete_is_dropped(past, checkpoint, tmp_path):
+    checkpoint("step-000010")
+    models, _ = past(version=11)
     models.record(models.pool(), [("step-000010", 1.0)])
-    assert seen(13) == expected
-    lines = (tmp_path / "ratings.jsonl").read_text().splitlines()
-    assert [json.loads(line)["version"] for line in lines] == [11, 12]
+    whole = lines_of(tmp_path)
+    with (tmp_path / "ratings.jsonl").open("a") as file:
+        file.write('{"version": 12, "rati')
+    resumed, _ = past(version=13)
 
-
-def test_a_language_model_is_an_opponent_like_any_other(language_opponent, tic_tac_toe, tiny_chat):
-    script = ScriptedPolicy(make_opponent("first"), game=tic_tac_toe, chat=tiny_chat)
-    match = play_match(ID, language_opponent(script), "random", num_games=20, seed=0)
-    same = play_match(ID, "first", "random", num_games=20, seed=0)
-
-    assert [episode.game.moves for episode in match.episodes] == [
-        episode.game.moves for episode in same.episodes
-    ]
-
-
-def test_a_reply_that_is_no_move_is_the_opponents_error(language_opponent, tic_tac_toe, tiny_chat):
-    engine = ScriptedEngine(lambda prompt: tiny_chat.encode_reply("X X"), stop_ids={0})
-    opponent = language_opponent(LanguagePolicy(engine, temperature=1.0))
-    with pytest.raises(ValueError, match=r"names no legal move: no complete \[move\]"):
-        opponent.move(tic_tac_toe, (0, 0), 0, np.random.default_rng(0))
+    assert lines_of(tmp_path) == whole
+    assert resumed.pool().learner_rating == whole[0]["ratings"][""] > 0

@@ -3,7 +3,8 @@
 import pytest
 from earl_envs import EndReason, make_opponent
 from earl_envs.opponents.pool import OpponentPool, PoolMember
-from earl_trainer.rollout.past_models import LanguageOpponent, PastModels
+from earl_trainer.checkpoint import CheckpointStore
+from earl_trainer.rollout.past_models import PastModels
 from earl_trainer.rollout.seating import Seating
 from earl_trainer.rollout.starts import grouped_starts, paired_starts, self_play_starts
 
@@ -29,18 +30,17 @@ def seat(tic_tac_toe):
 
 
 @pytest.fixture
-def past(tmp_path, tic_tac_toe, tiny_chat):
+def past(tmp_path):
     """Past models with two checkpoints."""
     for step in (10, 20):
         (tmp_path / f"step-{step:06d}" / "model").mkdir(parents=True)
         (tmp_path / f"step-{step:06d}" / "COMPLETE").touch()
     return PastModels(
-        tmp_path,
+        CheckpointStore(tmp_path, keep=2),
+        tmp_path / "ratings.jsonl",
         sampling="recency",
         every_steps=10,
-        load=lambda folder: LanguageOpponent(
-            Mute(), game=tic_tac_toe, chat=tiny_chat, max_reply_tokens=4
-        ),
+        load=lambda folder: Mute(),
         version=lambda: 25,
     )
 
@@ -96,7 +96,12 @@ def test_past_models_reply_in_the_other_seats_and_are_no_learners(seat, past):
 
 def test_without_a_past_the_learner_meets_itself(seat, tmp_path):
     nothing = PastModels(
-        tmp_path, sampling="recency", every_steps=1, load=lambda folder: None, version=lambda: 0
+        CheckpointStore(tmp_path, keep=2),
+        tmp_path / "ratings.jsonl",
+        sampling="recency",
+        every_steps=1,
+        load=lambda folder: Mute(),
+        version=lambda: 0,
     )
     policy = Mute()
     _, tables = seat(nothing).set_tables(policy, grouped(1, 1))
@@ -114,18 +119,37 @@ def test_matches_meet_the_opponent_of_matches(seat, past):
 
 def test_results_against_past_models_are_rated(seat, past, make_turn):
     seating = seat(past)
-    _, tables = seating.set_tables(Mute(), grouped(num_groups=8))
+    batches, tables = seating.set_tables(Mute(), grouped(num_groups=8))
     for table in tables:
         (learner,) = [talker for talker in table.talkers.values() if talker.learns]
         learner.turns.append(make_turn([1], [2]))
         # The learner loses to the older checkpoint and beats the newer one.
-        loser = learner if table.member == "step-000010" else table.talkers[1 - learner.start.seat]
-        table.forfeit(loser.start.seat, EndReason.UNPARSABLE, "")
+        if table.member == "step-000010":
+            table.forfeit(learner.start.seat, EndReason.UNPARSABLE, "")
+        else:
+            x_wins, o_wins = (0, 1, 3, 2, 6), (0, 1, 3, 4, 2, 7)
+            for move in (x_wins, o_wins)[learner.start.seat]:
+                batches[0].step([move], [table.index])
+            table.settle()
     seating.record(tables)
-    past._version = lambda: 26
     ratings = {member.name: member.rating for member in past.pool().members}
 
     assert ratings["step-000010"] > 0 > ratings["step-000020"]
+
+
+def test_what_an_opponent_loses_by_a_reply_that_is_no_move_is_not_rated(
+    seat, past, make_turn, tmp_path
+):
+    seating = seat(past)
+    _, tables = seating.set_tables(Mute(), grouped(num_groups=4))
+    for table in tables:
+        (learner,) = [talker for talker in table.talkers.values() if talker.learns]
+        learner.turns.append(make_turn([1], [2]))
+        table.forfeit(1 - learner.start.seat, EndReason.ILLEGAL_MOVE, "")
+        assert [game.outcome for game in learner.games] == [0.0]
+    seating.record(tables)
+
+    assert not (tmp_path / "ratings.jsonl").exists()
 
 
 def test_a_scripted_player_and_cut_games_are_not_rated(seat, past, make_turn, tmp_path):

@@ -47,7 +47,7 @@ def play(table, batches, *actions):
 
 
 def games_of(table, seat=0):
-    return table.talkers[seat].episode().games
+    return table.talkers[seat].games
 
 
 def test_the_mover_is_the_seat_to_move_until_the_last_game_is_over(set_table):
@@ -82,6 +82,7 @@ def test_a_forfeit_loses_one_game_and_the_next_one_begins(set_table):
     assert (own.end_reason, own.outcome) == (EndReason.ILLEGAL_MOVE, -1.0)
     assert (other.end_reason, other.outcome) == (EndReason.FINISHED, 1.0)
     assert other.detail == "seat 1 forfeited, illegal_move: [1] is not legal now"
+    assert own.forfeited_by == other.forfeited_by == 1
 
 
 @pytest.mark.parametrize(
@@ -133,9 +134,59 @@ def test_a_message_tells_of_the_last_game_only_in_the_first_turn_of_the_next(
     assert table.message(protocol, 0) == empty
 
 
-def test_a_seat_that_has_said_nothing_yet_is_told_nothing_of_earlier_games(set_table, tic_tac_toe):
+def test_a_seat_is_told_of_every_game_that_ended_since_its_last_turn(
+    set_table, tic_tac_toe, make_turn
+):
+    table, batches = set_table(seats=(0, 1), num_games=4)
+    protocol = TextProtocol(tic_tac_toe)
+    table.talkers[0].turns.append(make_turn([1], [2]))
+    play(table, batches, 0)
+    table.talkers[1].turns.append(make_turn([1], [2]))
+    play(table, batches, 1, 3, 2, 6)
+    for _ in range(2):
+        table.talkers[0].turns.append(make_turn([1], [2]))
+        table.forfeit(0, EndReason.UNPARSABLE, "")
+    empty = protocol.turn_message((0, 0), 0)
+
+    assert table.message(protocol, 0) == f"Score -1. Next game:\n{empty}"
+    assert table.message(protocol, 1) == (
+        "O X X\nO 5 6\nO 8 9\nScore -1. Next game:\n"
+        f"Score 1. Next game:\nScore 1. Next game:\n{empty}"
+    )
+
+
+def test_a_seat_that_has_said_nothing_yet_is_told_of_earlier_games_as_well(set_table, tic_tac_toe):
     table, _ = set_table(seats=(0, 1), num_games=2)
     table.forfeit(0, EndReason.UNPARSABLE, "")
     protocol = TextProtocol(tic_tac_toe)
+    board = protocol.turn_message((0, 0), 1)
 
-    assert table.message(protocol, 0) == protocol.turn_message((0, 0), 0)
+    assert table.message(protocol, 1) == f"Score 1. Next game:\n{board}"
+
+
+def test_an_opponent_that_replies_with_no_move_has_failed_and_is_beaten_by_nobody(set_table):
+    table, batches = set_table(seats=(0, 1), num_games=2)
+    table.talkers[1].learns = False
+    play(table, batches, 0)
+    table.forfeit(1, EndReason.UNPARSABLE, "no complete [move]")
+
+    (game,) = games_of(table, 0)
+    assert table.mover == -1
+    assert (game.end_reason, game.outcome) == (EndReason.OPPONENT_ERROR, 0.0)
+    assert game.detail == "the opponent's reply is no move: no complete [move]"
+    assert game.forfeited_by is None
+
+
+@pytest.mark.parametrize(
+    "scores", [(1.0,), (1.0, float("nan")), (1.0, float("inf")), "ab", None, (1.0, 2.0, 3.0)]
+)
+def test_a_forfeit_that_the_game_scores_wrongly_is_the_games_error(
+    set_table, tic_tac_toe, monkeypatch, scores
+):
+    monkeypatch.setattr(type(tic_tac_toe), "forfeit", lambda game, seat: scores)
+    table, _ = set_table(seats=(0, 1))
+    table.forfeit(0, EndReason.UNPARSABLE, "")
+
+    for seat in (0, 1):
+        (game,) = games_of(table, seat)
+        assert (game.end_reason, game.outcome) == (EndReason.ENV_ERROR, 0.0)

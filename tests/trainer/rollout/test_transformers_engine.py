@@ -182,6 +182,60 @@ def test_a_request_larger_than_the_capacity_is_refused(tiny_model):
         engine.generate([ask(0, [5, 6, 7], max_new_tokens=6)])
 
 
+def play_turns(engine, schedule, *, max_new_tokens=3):
+    """Ask for the sequences of each call of a schedule, each time with two more tokens."""
+    contexts, asked, replies = {}, [], []
+    for call in schedule:
+        requests = [
+            ask(i, [*contexts.get(i, [5, 6, 7 + i % 3]), 8, 9], max_new_tokens=max_new_tokens)
+            for i in call
+        ]
+        completions = engine.generate(requests)
+        for request, reply in zip(requests, completions, strict=True):
+            contexts[request.sequence_id] = [*request.prompt_ids, *reply.ids]
+        asked += requests
+        replies += completions
+    return asked, replies
+
+
+@MODELS
+def test_seats_that_take_turns_keep_their_caches(which, request):
+    model = request.getfixturevalue(which)
+    with recorded_inputs(model) as shapes:
+        asked, replies = play_turns(make_engine(model), [[0, 2], [1, 3], [2, 0], [1, 3], [2], [1]])
+
+    assert_logprobs_are_those_of_a_whole_pass(model, asked, replies)
+    # Whole prompts of five tokens twice, then never more than a suffix with a reply's last token.
+    widths = [width for _, width in shapes if width > 1]
+    assert widths[:2] == [5, 5]
+    assert max(widths[2:]) <= 3
+
+
+@MODELS
+def test_a_call_may_mix_what_earlier_calls_asked_for_with_what_is_new(which, request):
+    model = request.getfixturevalue(which)
+    schedule = [[0, 1, 2], [3, 4], [4, 0, 3], [5, 1, 4, 2], [3, 0, 1, 2, 5, 4], [0, 1, 2, 3, 4, 5]]
+    with recorded_inputs(model) as shapes:
+        asked, replies = play_turns(make_engine(model), schedule)
+    alone = [make_engine(model).generate([one])[0] for one in asked]
+
+    assert_logprobs_are_those_of_a_whole_pass(model, asked, replies)
+    assert [list(reply.ids) for reply in replies] == [list(reply.ids) for reply in alone]
+    assert sum(width > 3 for _, width in shapes) == 3, "only what is new is read whole"
+
+
+def test_what_was_not_asked_for_longest_is_dropped_when_the_capacity_is_full(tiny_model):
+    # Seven tokens are held after a turn and twelve after two; the last turn needs 13 of 30.
+    tight = make_engine(tiny_model, stop_ids=frozenset(), capacity_tokens=30)
+    asked, replies = play_turns(tight, [[0], [1], [2], [0], [2]])
+    held = {number for held in tight._held for number in held.sequence_ids}
+    tokens = sum(held.conversations.num_tokens for held in tight._held)
+
+    assert held == {0, 2}
+    assert tokens == 24
+    assert_logprobs_are_those_of_a_whole_pass(tiny_model, asked, replies)
+
+
 def test_new_weights_drop_the_caches_of_the_old_ones(tiny_model):
     model = copy.deepcopy(tiny_model)
     engine = make_engine(model)

@@ -194,3 +194,15 @@ def test_several_games_are_counted_one_by_one_and_by_their_place_in_the_context(
     assert [metrics[f"game/win_rate_game_{place}"] for place in range(3)] == [1 / 3, 1 / 3, 1.0]
     assert metrics["end/finished"] == 6.0
     assert metrics["end/context_limit"] == 1.0
+
+
+def test_games_that_another_seats_forfeit_decided_are_counted_in_self_play_only(make_episode):
+    first, second = make_episode(seat=0), make_episode(seat=1, outcome=-1.0)
+    forfeited = [
+        replace(episode, games=[replace(episode.games[0], forfeited_by=1)])
+        for episode in (first, second)
+    ]
+    name = "game/other_forfeit_rate"
+
+    assert episode_metrics([*forfeited, first, second], [0.0] * 4)[name] == 0.25
+    assert name not in episode_metrics([first, first], [0.0] * 2)

@@ -38,7 +38,9 @@ def heard():
 @pytest.fixture
 def tracker(tmp_path, heard):
     files = {name: JsonLines(tmp_path / f"{name}.jsonl", 0) for name in ("metrics", "episodes")}
-    yield Tracker(Listener("display", heard), [Listener("sink", heard)], **files)
+    yield Tracker(
+        Listener("display", heard), [Listener("sink", heard)], game_id="earl/Nim-v0", **files
+    )
     for file in files.values():
         file.close()
 
@@ -77,18 +79,20 @@ def test_an_episode_is_a_row_with_what_was_said_and_how_it_ended(
     assert second == {
         "step": 4,
         "phase": "rl",
+        "game_id": "earl/Nim-v0",
         "episode": 0,
         "group": 5,
         "seat": 0,
-        "game_seed": 0,
         "moves": [],
         "games": [
             {
-                "game_seed": 0,
+                "seed": 0,
                 "first_turn": 0,
                 "moves": [],
                 "end_reason": "illegal_move",
                 "outcome": -1.0,
+                "forfeited_by": None,
+                "detail": "'[1]' is not legal now",
             }
         ],
         "replies": ["", ""],

@@ -17,7 +17,7 @@ from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_
 from earl_trainer.phases import RL, WARMUP, plan_phases
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
-from earl_trainer.rollout.past_models import LanguageOpponent, PastModels
+from earl_trainer.rollout.past_models import PastModels
 from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
 from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.rules import check_config, check_context, check_resumable
@@ -58,7 +58,7 @@ def assemble_run(
         else load_folder(checkpoint / "model", device=config.model.device)
     )
     model, chat = loaded.model, ChatFormat(loaded.tokenizer)
-    check_context(config, game, chat, model)
+    context_note = check_context(config, game, chat, model)
     selector = make_selector(config.selector, model, config.rollout.max_context_tokens)
     state, positions = RunState(step=0, selector=selector.init(), report=None), {}
     if checkpoint is not None:
@@ -89,11 +89,11 @@ def assemble_run(
         model=model,
         tokenizer=loaded.tokenizer,
         engine=engine,
-        collector=_make_collector(config, folder, game, chat, engine),
+        collector=_make_collector(config, checkpoints, folder, game, chat, engine),
         selector=selector,
         phases=phases,
         evaluation_policy=LanguagePolicy(engine, temperature=config.evaluation.temperature),
-        tracker=_make_tracker(config, folder, display, positions),
+        tracker=_make_tracker(config, folder, display, positions, context_note),
         checkpoints=checkpoints,
         resumed_from=checkpoint,
     )
@@ -107,27 +107,39 @@ def _check_folder(config: RunConfig, folder: Path, *, resume: bool) -> None:
 
 
 def _make_tracker(
-    config: RunConfig, folder: Path, display: Display, positions: Mapping[str, int]
+    config: RunConfig,
+    folder: Path,
+    display: Display,
+    positions: Mapping[str, int],
+    context_note: str | None,
 ) -> Tracker:
     """Open the run's sinks where they were left, and say where W&B goes."""
     wandb_sink, wandb_note = _open_wandb(config, folder)
     display.note(f"recipe {config.recipe}, run folder {folder}")
     display.note(wandb_note)
+    if context_note is not None:
+        display.note(context_note)
     return Tracker(
         display,
         [] if wandb_sink is None else [wandb_sink],
         metrics=JsonLines(folder / "metrics.jsonl", positions.get("metrics", 0)),
         episodes=JsonLines(folder / "episodes.jsonl", positions.get("episodes", 0)),
+        game_id=config.env,
     )
 
 
 def _make_collector(
-    config: RunConfig, folder: Path, game: Game, chat: ChatFormat, engine: TransformersEngine
+    config: RunConfig,
+    checkpoints: CheckpointStore,
+    folder: Path,
+    game: Game,
+    chat: ChatFormat,
+    engine: TransformersEngine,
 ) -> Collector:
     if config.self_play:
         opponent = None
     elif config.opponent in PAST_MODELS:
-        opponent = _make_past_models(config, folder, game, chat, engine)
+        opponent = _make_past_models(config, checkpoints, folder, chat, engine)
     else:
         opponent = make_opponent(config.opponent)
     return Collector(
@@ -142,22 +154,22 @@ def _make_collector(
 
 
 def _make_past_models(
-    config: RunConfig, folder: Path, game: Game, chat: ChatFormat, engine: TransformersEngine
+    config: RunConfig,
+    checkpoints: CheckpointStore,
+    folder: Path,
+    chat: ChatFormat,
+    engine: TransformersEngine,
 ) -> PastModels:
-    def load(model_folder: Path) -> LanguageOpponent:
+    def load(model_folder: Path) -> LanguagePolicy:
         loaded = load_folder(model_folder, device=config.model.device)
         past = TransformersEngine(
             loaded.model, stop_ids=chat.stop_ids, capacity_tokens=engine.capacity_tokens
         )
-        return LanguageOpponent(
-            LanguagePolicy(past, temperature=config.rollout.temperature),
-            game=game,
-            chat=chat,
-            max_reply_tokens=config.rollout.max_reply_tokens,
-        )
+        return LanguagePolicy(past, temperature=config.rollout.temperature)
 
     return PastModels(
-        folder / _CHECKPOINTS,
+        checkpoints,
+        folder / _CHECKPOINTS / "ratings.jsonl",
         sampling=config.opponent.partition(":")[2],
         every_steps=config.tracking.checkpoint_every_steps,
         load=load,

@@ -51,21 +51,25 @@ class CheckpointStore:
         partial.rename(final_path)
         _flush(self._folder)
         self._sweep()
-        for old in self._complete()[: -self._keep]:
+        for old in list(self.complete().values())[: -self._keep]:
             self._delete(old)
         return final_path
 
     def latest(self) -> Path | None:
         """Return the newest whole checkpoint, or None."""
-        complete = self._complete()
-        return complete[-1] if complete else None
+        return next(reversed(self.complete().values()), None)
 
-    def _complete(self) -> list[Path]:
-        """Every whole checkpoint, oldest first; a replaced one counts as older than the new one."""
-        return sorted(
-            (path for path in self._folder.glob(f"{_PREFIX}*") if (path / _MARKER).is_file()),
-            key=lambda path: (int(path.stem.removeprefix(_PREFIX)), path.suffix != _REPLACED),
+    def complete(self) -> dict[int, Path]:
+        """Return the folder of every whole checkpoint by its step, oldest first.
+
+        One that is being replaced is there until the new one is in place.
+        """
+        found = sorted(
+            (int(path.stem.removeprefix(_PREFIX)), path.suffix != _REPLACED, path)
+            for path in self._folder.glob(f"{_PREFIX}*")
+            if (path / _MARKER).is_file()
         )
+        return {step: path for step, _, path in found}
 
     def _sweep(self) -> None:
         """Delete what is half written or half deleted, and what has been replaced."""

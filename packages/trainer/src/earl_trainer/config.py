@@ -164,7 +164,7 @@ class TrackingConfig:
     checkpoint_every_steps: PositiveInt = 100
     """A checkpoint also follows the last step and Ctrl-C."""
     keep_checkpoints: PositiveInt = 2
-    """Older ones are deleted once a newer one is complete."""
+    """Older ones are deleted once a newer one is complete, and leave `pool:recency|rating` too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)

@@ -9,13 +9,13 @@ from earl_envs import (
     make_game,
     suggest,
 )
-from earl_envs.opponents.base import check_opponent
 from transformers import PreTrainedModel
 
 from earl_trainer.algorithms.table import ALGORITHMS
-from earl_trainer.config import PAST_MODELS, SELF_PLAY, RunConfig
+from earl_trainer.config import RunConfig
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
+from earl_trainer.players import check_players
 from earl_trainer.rollout.chat import ChatFormat
 
 
@@ -26,10 +26,6 @@ def check_config(config: RunConfig) -> None:
         ValueError: With the rule and the value.
     """
     game = make_game(config.env)
-    if config.opponent not in (SELF_PLAY, *PAST_MODELS):
-        check_opponent(config.opponent)
-    check_opponent(config.match_opponent)
-    check_opponent(config.warmup.player)
     if config.algorithm.name not in ALGORITHMS:
         raise ValueError(suggest(config.algorithm.name, ALGORITHMS, what="algorithm"))
     if config.algorithm.kl_coefficient and not ALGORITHMS[config.algorithm.name].needs_old_logprobs:
@@ -51,6 +47,8 @@ def check_config(config: RunConfig) -> None:
             "model.hidden_size must be an even multiple of model.num_heads, got "
             f"{config.model.hidden_size} and {config.model.num_heads}"
         )
+    # Last, as a search takes its time to make a move.
+    check_players(config, game)
 
 
 # What may change when a run goes on: its length and speed, and where it runs and reports. Anything
@@ -112,15 +110,24 @@ def _check_batch(config: RunConfig, *, num_seats: int) -> None:
             )
 
 
-def _first_prompt(config: RunConfig, game: Game, chat: ChatFormat) -> tuple[int, ...]:
+def _first_turns(config: RunConfig, game: Game, chat: ChatFormat) -> tuple[int, int]:
+    """Tokens of the first prompt, and those that a turn with the shortest reply adds to it."""
     protocol = TextProtocol(game)
     state = game.initial(episode_rng(config.seed, game_id=config.env, episode=0, seat=0))
     message = protocol.turn_message(state, game.seat(state))
-    return chat.start(protocol.system_message(), message).prompt_ids
+    first = chat.start(protocol.system_message(), message)
+    replies = [chat.encode_reply(protocol.format_move(state, a)) for a in game.legal(state)]
+    second = chat.extend(first, min(replies, key=len), message)
+    return len(first.prompt_ids), len(second.prompt_ids) - len(first.prompt_ids)
 
 
-def check_context(config: RunConfig, game: Game, chat: ChatFormat, model: PreTrainedModel) -> None:
+def check_context(
+    config: RunConfig, game: Game, chat: ChatFormat, model: PreTrainedModel
+) -> str | None:
     """Refuse a context limit that one turn does not fit, or that the model was not made for.
+
+    Returns:
+        A note if the longest games of an episode of several do not fit.
 
     Raises:
         ValueError: With the rule and the numbers.
@@ -138,15 +145,31 @@ def check_context(config: RunConfig, game: Game, chat: ChatFormat, model: PreTra
             f"rollout.max_context_tokens must be at most the model's attention window of {window} "
             f"tokens, which the engine's cache does not slide, got {limit}"
         )
-    prompt = attempt(_first_prompt, config, game, chat)
-    if isinstance(prompt, Failure):
+    tokens = attempt(_first_turns, config, game, chat)
+    if isinstance(tokens, Failure):
         raise ValueError(  # noqa: TRY004 - what failed is the game, not a type
-            f"the game {config.env!r} fails at its first turn: {prompt.error}"
+            f"the game {config.env!r} fails at its first turn: {tokens.error}"
         )
-    prompt_tokens = len(prompt)
+    prompt_tokens, turn_tokens = tokens
     needed = prompt_tokens + config.rollout.max_reply_tokens
     if limit < needed:
         raise ValueError(
             f"rollout.max_context_tokens must hold one turn: a prompt of {prompt_tokens} tokens "
             f"and a reply of {config.rollout.max_reply_tokens} need {needed}, got {limit}"
         )
+    return _longest_games_note(config, game, prompt_tokens, turn_tokens)
+
+
+def _longest_games_note(
+    config: RunConfig, game: Game, prompt_tokens: int, turn_tokens: int
+) -> str | None:
+    """Say that the longest games do not fit; most games may be shorter, so it is no refusal."""
+    limit, num_games = config.rollout.max_context_tokens, config.rollout.games_per_episode
+    num_turns = num_games * -(-game.max_moves // game.num_seats)
+    needed = prompt_tokens + (num_turns - 1) * turn_tokens
+    if num_games == 1 or needed <= limit:
+        return None
+    return (
+        f"{num_games} games of {game.max_moves} moves take about {needed:,} tokens, more than "
+        f"rollout.max_context_tokens = {limit:,}: episodes of games that long are cut"
+    )

@@ -64,6 +64,8 @@ class PlayedGame:
     end_reason: EndReason
     outcome: float
     """Score of the learner's seat, by the rules or for a forfeit; 0 when cut or failed."""
+    forfeited_by: int | None = None
+    """The seat whose reply lost the game, where that ended it."""
     detail: str = ""
     """What went wrong, when something did."""
 
@@ -76,6 +78,8 @@ class Episode:
     turns: Sequence[Turn]
     games: Sequence[PlayedGame]
     """At least one; fewer than asked for when something cut the episode or failed."""
+    min_return: float | int = -1.0
+    """The lowest score of the game."""
 
     @property
     def moves(self) -> Sequence[int]:
@@ -89,11 +93,20 @@ class Episode:
 
     @property
     def outcome(self) -> float:
-        """Mean score of the games that were asked for; one that never began counts 0, like a cut.
+        """Mean score of the games that were asked for.
 
-        A policy so gains nothing by filling its context before the games are played.
+        A later game for whose first reply a cut episode had no room counts `min_return`: to fill
+        the context is no way out of games that might be lost. The game that was cut in its course
+        counts 0, as a single one does. A failed episode says nothing of the policy: what it did not
+        play counts 0.
         """
-        return sum(game.outcome for game in self.games) / self.start.num_games
+        scores = [game.outcome for game in self.games]
+        if self.end_reason in CUTS:
+            last = len(self.games) - 1
+            if last and self.games[-1].first_turn == len(self.turns):
+                scores[last] = self.min_return
+            scores += [self.min_return] * (self.start.num_games - len(scores))
+        return sum(scores) / self.start.num_games
 
     @property
     def detail(self) -> str:

@@ -10,7 +10,6 @@ from earl_envs import (
     Game,
     GameBatch,
     Opponent,
-    ParseFailure,
     TextProtocol,
     attempt,
 )
@@ -23,11 +22,6 @@ from earl_trainer.rollout.seating import Seating
 from earl_trainer.rollout.table import Table, Talker
 from earl_trainer.types import Episode, EpisodeStart, Turn
 
-_FORFEIT_REASON = {
-    ParseFailure.UNPARSABLE: EndReason.UNPARSABLE,
-    ParseFailure.ILLEGAL: EndReason.ILLEGAL_MOVE,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
@@ -36,7 +30,7 @@ class Rollout:
     episodes: Sequence[Episode]
     """In the order of the starts."""
     peak_resident_tokens: int
-    """The most tokens of the policy's contexts that were in flight at one time."""
+    """The most tokens of the policy's contexts, whoever it plays for, in flight at one time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +96,12 @@ class Collector:
             policy: Plays the learner's seats.
             starts: What to play; those of one table share everything but seat and sampling.
             on_turn: Called before each batch of replies with the number of games still running.
+
+        Raises:
+            ValueError: If there is no start.
         """
+        if not starts:
+            raise ValueError("a collection needs at least one start, got none")
         batches, tables = self._seating.set_tables(policy, starts)
         peak_resident_tokens = 0
         while True:
@@ -112,16 +111,13 @@ class Collector:
                 break
             on_turn(len(turns))
             replies = _ask(turns)
-            resident = sum(
-                len(turn.query.prompt_ids) + (len(r.ids) if isinstance(r, Completion) else 0)
-                for turn, r in zip(turns, replies, strict=True)
-                if turn.talker.learns
-            )
-            peak_resident_tokens = max(peak_resident_tokens, resident)
+            resident_tokens = _resident_tokens(policy, turns, replies)
+            peak_resident_tokens = max(peak_resident_tokens, resident_tokens)
             self._play_replies(batches, turns, replies)
         self._seating.record(tables)
         talkers = [talker for table in tables for talker in table.talkers.values()]
-        played = {talker.start: talker.episode() for talker in talkers if talker.learns}
+        min_return = self._protocol.game.min_return
+        played = {t.start: t.episode(min_return=min_return) for t in talkers if t.learns}
         return Rollout(
             episodes=[played[start] for start in starts], peak_resident_tokens=peak_resident_tokens
         )
@@ -183,7 +179,9 @@ class Collector:
         moves: list[tuple[Table, int]] = []
         for turn, completion in zip(turns, replies, strict=True):
             if isinstance(completion, Failure):
-                turn.table.stop(EndReason.ENV_ERROR, completion.error)
+                learns = turn.talker.learns
+                reason = EndReason.ENV_ERROR if learns else EndReason.OPPONENT_ERROR
+                turn.table.stop(reason, completion.error)
                 continue
             action = self._take_reply(turn, completion)
             if action is not None:
@@ -210,7 +208,7 @@ class Collector:
             turn.table.stop(EndReason.ENV_ERROR, parsed.error)
         elif parsed.failure is not None:
             seat = turn.talker.start.seat
-            turn.table.forfeit(seat, _FORFEIT_REASON[parsed.failure], parsed.detail)
+            turn.table.forfeit(seat, EndReason(parsed.failure.value), parsed.detail)
         return action
 
 
@@ -222,6 +220,23 @@ def _ask(turns: Sequence[_OpenTurn]) -> list[Completion | Failure]:
         answers = policy.reply([turns[place].query for place in places])
         replies |= zip(places, answers, strict=True)
     return [replies[place] for place in range(len(turns))]
+
+
+def _resident_tokens(
+    policy: ReplyPolicy, turns: Sequence[_OpenTurn], replies: Sequence[Completion | Failure]
+) -> int:
+    """Add up the policy's contexts at the tables still playing, the new replies included."""
+    num_tokens = 0
+    for turn, reply in zip(turns, replies, strict=True):
+        for talker in turn.table.talkers.values():
+            if talker.policy is not policy:
+                continue
+            if talker is turn.talker:
+                num_tokens += len(turn.query.prompt_ids)
+                num_tokens += len(reply.ids) if isinstance(reply, Completion) else 0
+            else:
+                num_tokens += talker.context_tokens
+    return num_tokens
 
 
 def _step(batches: Sequence[GameBatch], moves: Sequence[tuple[Table, int]]) -> None:

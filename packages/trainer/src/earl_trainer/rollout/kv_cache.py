@@ -1,5 +1,6 @@
 """Key/value storage of the embedded engine: conversations that grow turn by turn without copies."""
 
+from collections.abc import Sequence
 from typing import final
 
 import torch
@@ -56,6 +57,21 @@ class _RoomyLayer(CacheLayerMixin):
         self._roomy_keys = self._roomy_keys[rows]
         self._roomy_values = self._roomy_values[rows]
 
+    def copy_rows(self, rows: Int64[Tensor, " rows"]) -> "_RoomyLayer":
+        layer = _RoomyLayer()
+        layer._num_slots, layer.is_initialized = self._num_slots, True
+        layer._roomy_keys, layer._roomy_values = self._roomy_keys[rows], self._roomy_values[rows]
+        return layer
+
+    @classmethod
+    def join(cls, layers: "Sequence[_RoomyLayer]") -> "_RoomyLayer":
+        joined = cls()
+        joined._num_slots = max(layer._num_slots for layer in layers)
+        joined._roomy_keys = _stack([(x._roomy_keys, x._num_slots) for x in layers])
+        joined._roomy_values = _stack([(x._roomy_values, x._num_slots) for x in layers])
+        joined.is_initialized = True
+        return joined
+
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self._num_slots + query_length, 0
 
@@ -70,6 +86,18 @@ def _with_room(tensor: Tensor, used: int, room: int) -> Tensor:
     grown = tensor.new_empty((*tensor.shape[:2], room, tensor.shape[-1]))
     grown[..., :used, :] = tensor[..., :used, :]
     return grown
+
+
+def _stack(parts: Sequence[tuple[Tensor, int]]) -> Tensor:
+    """Put rows under each other; slots that a part does not have are zero, never left as found."""
+    first, num_slots = parts[0][0], max(used for _, used in parts)
+    num_rows, room = sum(len(tensor) for tensor, _ in parts), -(-num_slots // _ROOM_SLOTS)
+    stacked = first.new_zeros((num_rows, first.shape[1], room * _ROOM_SLOTS, first.shape[-1]))
+    row = 0
+    for tensor, used in parts:
+        stacked[row : row + len(tensor), :, :used] = tensor[:, :, :used]
+        row += len(tensor)
+    return stacked
 
 
 @final
@@ -87,6 +115,27 @@ class Conversations:
         self.contexts: list[list[int]] = [[] for _ in range(num_rows)]
         self._filled = torch.zeros((num_rows, 0), dtype=torch.bool, device=device)
 
+    @classmethod
+    def join(cls, parts: "Sequence[Conversations]") -> "Conversations":
+        """Return the rows of all parts, which have been through the same model, as new ones."""
+        joined = cls(0, parts[0].device)
+        joined.contexts = [list(context) for part in parts for context in part.contexts]
+        num_slots = max(part._filled.shape[1] for part in parts)
+        joined._filled = torch.cat([
+            torch.nn.functional.pad(part._filled, (0, num_slots - part._filled.shape[1]))
+            for part in parts
+        ])
+        joined.cache.layers.extend(
+            _RoomyLayer.join([_roomy(layer) for layer in layers])
+            for layers in zip(*(part.cache.layers for part in parts), strict=True)
+        )
+        return joined
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens held, all rows together."""
+        return sum(map(len, self.contexts))
+
     @property
     def device(self) -> torch.device:
         """Where the slots are kept."""
@@ -100,8 +149,16 @@ class Conversations:
         index = torch.tensor(rows, device=self.device)
         self._filled = self._filled[index]
         for layer in self.cache.layers:
-            assert isinstance(layer, _RoomyLayer)
-            layer.select_rows(index)
+            _roomy(layer).select_rows(index)
+
+    def copy(self, rows: list[int]) -> "Conversations":
+        """Return `rows`, in the given order, as conversations of their own."""
+        index = torch.tensor(rows, device=self.device)
+        copied = Conversations(0, self.device)
+        copied.contexts = [list(self.contexts[row]) for row in rows]
+        copied._filled = self._filled[index]
+        copied.cache.layers.extend(_roomy(layer).copy_rows(index) for layer in self.cache.layers)
+        return copied
 
     def prepare(
         self, new_ids: list[list[int]]
@@ -137,3 +194,8 @@ class Conversations:
         causal = self._filled[:, None, :] & (slots <= queries)
         # An empty query slot sees itself: a row of the softmax with nothing to see would be NaN.
         return (causal | (slots == queries))[:, None]
+
+
+def _roomy(layer: object) -> _RoomyLayer:
+    assert isinstance(layer, _RoomyLayer)
+    return layer

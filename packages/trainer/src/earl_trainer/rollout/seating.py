@@ -7,7 +7,7 @@ from earl_envs import FORFEITS, EndReason, Game, GameBatch, Opponent, episode_rn
 from earl_envs.opponents.pool import OpponentPool, draw_opponent
 
 from earl_trainer.rollout.engine import NO_WEIGHTS
-from earl_trainer.rollout.past_models import LanguageOpponent, PastModels
+from earl_trainer.rollout.past_models import PastModels
 from earl_trainer.rollout.policies import ReplyPolicy
 from earl_trainer.rollout.table import Table, Talker, game_seed
 from earl_trainer.seeding import derive_seed
@@ -111,17 +111,15 @@ class Seating:
         rng = episode_rng(
             start.game_seed, game_id=self._game_id, episode=0, seat=self._game.num_seats
         )
-        member, rival = "", self._match_opponent if start.match else self._opponent
+        rival = self._match_opponent if start.match else self._opponent
         if rival is not None:
-            rival = draw_opponent(rival, rng)
-        elif self._pool is not None:
-            drawn, rival = self._pool.draw(rng)
-            member = drawn.name
-        elif self._past is not None:
+            return "", draw_opponent(rival, rng), None
+        if self._past is None:
+            return "", None, None
+        if self._pool is None:
             return "", None, policy
-        return (
-            (member, None, rival) if isinstance(rival, LanguageOpponent) else (member, rival, None)
-        )
+        member, _ = self._pool.draw(rng)
+        return member.name, None, self._past.policy(member.name)
 
 
 def _by_weights(talker: Talker) -> bool:

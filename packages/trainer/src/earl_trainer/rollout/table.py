@@ -18,6 +18,7 @@ from earl_envs import (
     attempt,
     episode_rng,
 )
+from earl_envs.text.referee import forfeit_scores
 
 from earl_trainer.rollout.chat import Dialogue
 from earl_trainer.rollout.policies import ReplyPolicy
@@ -47,9 +48,31 @@ class Talker:
     first_turn: int = 0
     """Index among `turns` of the first reply in the present game."""
 
-    def episode(self) -> Episode:
-        """Return what the seat has played."""
-        return Episode(start=self.start, turns=tuple(self.turns), games=tuple(self.games))
+    def episode(self, *, min_return: float | int) -> Episode:
+        """Return what the seat has played, of a game whose lowest score is `min_return`."""
+        return Episode(
+            start=self.start,
+            turns=tuple(self.turns),
+            games=tuple(self.games),
+            min_return=min_return,
+        )
+
+    @property
+    def context_tokens(self) -> int:
+        """Length of the context after the last reply."""
+        if not self.turns:
+            return 0
+        return len(self.turns[-1].prompt_ids) + len(self.turns[-1].reply_ids)
+
+    def untold_games(self) -> range:
+        """Return the numbers of the ended games of whose end the seat has not been told.
+
+        Its last turn told of all games before the one it was in.
+        """
+        num_begun = sum(game.first_turn < len(self.turns) for game in self.games)
+        if len(self.turns) > self.first_turn:
+            num_begun += 1
+        return range(max(0, num_begun - 1), len(self.games))
 
 
 @final
@@ -58,8 +81,9 @@ class Table:
 
     Lifecycle: `mover` says whose turn it is. A scripted seat's move comes from `opponent_action`; a
     talker's from its reply, or `forfeit` and `stop` say why there is none. Moves are made in
-    `batches[number]`, after which `settle` looks at what they led to. A forfeit loses one game;
-    `stop` ends the episode.
+    `batches[number]`, after which `settle` looks at what they led to. A learner's forfeit loses one
+    game; `stop` ends the episode, and so does a forfeit of an opponent that replies: an opponent
+    that fails is beaten by nobody.
 
     Args:
         game: The rules.
@@ -91,7 +115,7 @@ class Table:
         self.member = member
         self._start = next(iter(talkers.values())).start
         self._closed = False
-        self._final_state: object = None
+        self._final_states: list[object] = []
         self._begin(0)
 
     @property
@@ -107,20 +131,19 @@ class Table:
     def message(self, protocol: TextProtocol, seat: int) -> str:
         """Return what a talker is told when its turn comes.
 
-        Its first message of a later game begins with the last position of the game before, if the
-        rules ended it, and with the seat's score there: the reward that RL^2 shows its agent
+        Its first message after the end of games begins, for each of them, with the last position,
+        if the rules ended it, and the seat's score: the reward that RL^2 shows its agent
         (Duan et al., 2016, arXiv:1611.02779).
 
         Raises:
             Exception: Whatever the game's `text` raises.
         """
-        talker, board = self.talkers[seat], protocol.turn_message(self.state, seat)
-        if talker.dialogue is None or self.number == 0 or len(talker.turns) > talker.first_turn:
-            return board
-        verdict = f"Score {talker.games[-1].outcome:g}. Next game:"
-        if self._final_state is None:
-            return f"{verdict}\n{board}"
-        return f"{self._game.text(self._final_state, seat)}\n{verdict}\n{board}"
+        talker, lines = self.talkers[seat], list[str]()
+        for number in talker.untold_games():
+            if self._final_states[number] is not None:
+                lines.append(self._game.text(self._final_states[number], seat))
+            lines.append(f"Score {talker.games[number].outcome:g}. Next game:")
+        return "\n".join([*lines, protocol.turn_message(self.state, seat)])
 
     def opponent_action(self) -> int | None:
         """Return the scripted opponent's move, or None when that failed and ended the episode."""
@@ -150,17 +173,21 @@ class Table:
 
     def forfeit(self, seat: int, reason: EndReason, detail: str) -> None:
         """End the present game by a reply of `seat` that was no legal move."""
-        scores = attempt(lambda: [float(score) for score in self._game.forfeit(seat)])
+        if not self.talkers[seat].learns:
+            self.stop(EndReason.OPPONENT_ERROR, f"the opponent's reply is no move: {detail}")
+            return
+        scores = attempt(forfeit_scores, self._game, seat)
         if isinstance(scores, Failure):
             self.stop(EndReason.ENV_ERROR, scores.error)
             return
         why = f"seat {seat} forfeited, {reason}: {detail}"
-        self._end_game({
+        verdicts = {
             other: (reason, scores[other], detail)
             if other == seat
             else (EndReason.FINISHED, scores[other], why)
             for other in self.talkers
-        })
+        }
+        self._end_game(verdicts, forfeited_by=seat)
 
     def stop(self, reason: EndReason, detail: str) -> None:
         """End the episode at a limit or by a failure: nobody wins, draws or loses this game."""
@@ -184,7 +211,13 @@ class Table:
             talker.first_turn = len(talker.turns)
         self.settle()
 
-    def _end_game(self, verdicts: Mapping[int, Verdict], *, final_state: object = None) -> None:
+    def _end_game(
+        self,
+        verdicts: Mapping[int, Verdict],
+        *,
+        final_state: object = None,
+        forfeited_by: int | None = None,
+    ) -> None:
         moves = self._batches[self.number].moves(self.index)
         for seat, (reason, outcome, detail) in verdicts.items():
             talker = self.talkers[seat]
@@ -196,11 +229,12 @@ class Table:
                     end_reason=reason,
                     outcome=outcome,
                     detail=detail,
+                    forfeited_by=forfeited_by,
                 )
             )
         reasons = {reason for reason, _, _ in verdicts.values()}
         self._closed = bool(reasons & (CUTS | FAILURES))
         self._closed |= self.number + 1 == self._start.num_games
         if not self._closed:
-            self._final_state = final_state
+            self._final_states.append(final_state)
             self._begin(self.number + 1)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -45,13 +46,27 @@ def plan_waves(requests: Sequence[Request], capacity_tokens: int) -> list[range]
     return waves
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """Conversations that were last asked for together."""
+
+    sequence_ids: Sequence[int]
+    """Of each row."""
+    conversations: Conversations
+
+
+def _extends(prompt_ids: Sequence[int], context: Sequence[int]) -> bool:
+    return len(prompt_ids) > len(context) and list(prompt_ids[: len(context)]) == context
+
+
 @final
 class TransformersEngine:
     """Batched decoding with a `transformers` model; conversations keep their keys and values.
 
-    A batch whose every request continues a conversation of the batch before is prefilled with the
-    new tokens only; equal first prompts are prefilled once. `load_weights` drops all of it, since
-    keys and values of older weights are stale.
+    A request that continues a conversation is prefilled with the new tokens only, whichever batches
+    came in between; equal first prompts are prefilled once. What is held and what is asked for stay
+    within the capacity: conversations that were not asked for longest are dropped first.
+    `load_weights` drops all of them, since keys and values of older weights are stale.
 
     Example:
         >>> engine = TransformersEngine(model, stop_ids=frozenset({2}), capacity_tokens=1 << 20)
@@ -67,8 +82,7 @@ class TransformersEngine:
         self._capacity_tokens = capacity_tokens
         self._version = 0
         self._interrupted = threading.Event()
-        self._rows: dict[int, int] = {}
-        self._conversations: Conversations | None = None
+        self._held: list[_Held] = []
 
     @property
     def version(self) -> int:
@@ -87,7 +101,7 @@ class TransformersEngine:
     def load_weights(self, version: int) -> None:
         """Label the shared weights as `version` and forget the caches of older ones."""
         self._version = version
-        self._forget()
+        self._held = []
 
     def resize(self, tp: int) -> None:
         """Accept only the one rank that this process is.
@@ -108,24 +122,15 @@ class TransformersEngine:
         self._interrupted.clear()
         if not requests:
             return []
-        waves = plan_waves(requests, self._capacity_tokens)
-        if len(waves) > 1:
-            self._forget()
         completions: list[Completion] = []
-        for wave in waves:
+        for wave in plan_waves(requests, self._capacity_tokens):
             completions.extend(self._generate_wave([requests[index] for index in wave]))
-            if len(waves) > 1:
-                self._forget()
         return completions
 
-    def _forget(self) -> None:
-        self._rows = {}
-        self._conversations = None
-
     def _generate_wave(self, requests: list[Request]) -> list[Completion]:
-        conversations, logits = self._continue(requests) or self._begin(requests)
-        self._conversations = conversations
-        self._rows = {request.sequence_id: row for row, request in enumerate(requests)}
+        conversations, logits = self._prefill(requests)
+        ids = [request.sequence_id for request in requests]
+        self._held.append(_Held(sequence_ids=ids, conversations=conversations))
         seeds = np.array([request.seed for request in requests], dtype=np.uint64)
         temperatures = np.array([request.temperature for request in requests], dtype=np.float64)
         replies: list[list[int]] = [[] for _ in requests]
@@ -167,26 +172,69 @@ class TransformersEngine:
             finish_reason=reason,
         )
 
-    def _continue(
+    def _prefill(
         self, requests: list[Request]
-    ) -> tuple[Conversations, Float[Tensor, "rows vocab"]] | None:
-        """Prefill only what is new, if every request extends a conversation that is held."""
-        held = self._conversations
-        if held is None:
-            return None
-        rows: list[int] = []
-        suffixes: list[list[int]] = []
-        for request in requests:
-            row = self._rows.get(request.sequence_id)
-            if row is None:
-                return None
-            context, prompt = held.contexts[row], list(request.prompt_ids)
-            if len(prompt) <= len(context) or prompt[: len(context)] != context:
-                return None
-            rows.append(row)
-            suffixes.append(prompt[len(context) :])
-        held.select(rows)
-        return held, self._forward(held, suffixes)
+    ) -> tuple[Conversations, Float[Tensor, "rows vocab"]]:
+        """Read what is new in every request, each set of conversations that are held by itself."""
+        taken, missing = self._take(requests)
+        self._make_room(requests)
+        places = [place for places, _ in taken for place in places] + missing
+        parts: list[tuple[Conversations, Float[Tensor, "rows vocab"]]] = []
+        for own, held in taken:
+            suffixes = [
+                list(requests[place].prompt_ids)[len(context) :]
+                for place, context in zip(own, held.contexts, strict=True)
+            ]
+            parts.append((held, self._forward(held, suffixes)))
+        if missing:
+            parts.append(self._begin([requests[place] for place in missing]))
+        if len(parts) == 1:
+            return parts[0]
+        order = [places.index(place) for place in range(len(requests))]
+        joined = Conversations.join([conversations for conversations, _ in parts])
+        joined.select(order)
+        return joined, torch.cat([logits for _, logits in parts])[order]
+
+    def _take(
+        self, requests: list[Request]
+    ) -> tuple[list[tuple[list[int], Conversations]], list[int]]:
+        """Take what the requests continue out of what is held; what they do not continue is kept.
+
+        Returns:
+            For every set that is continued the requests' places and their conversations, and the
+            places of the requests that continue nothing.
+        """
+        asked = {request.sequence_id: place for place, request in enumerate(requests)}
+        taken: list[tuple[list[int], Conversations]] = []
+        kept: list[_Held] = []
+        for held in self._held:
+            rows = {
+                asked[sequence_id]: row
+                for row, sequence_id in enumerate(held.sequence_ids)
+                if sequence_id in asked
+                and _extends(
+                    requests[asked[sequence_id]].prompt_ids, held.conversations.contexts[row]
+                )
+            }
+            rest = [row for row, number in enumerate(held.sequence_ids) if number not in asked]
+            if rest and len(rest) < len(held.sequence_ids):
+                ids = [held.sequence_ids[row] for row in rest]
+                kept.append(_Held(sequence_ids=ids, conversations=held.conversations.copy(rest)))
+            elif rest:
+                kept.append(held)
+            if rows:
+                places = sorted(rows)
+                held.conversations.select([rows[place] for place in places])
+                taken.append((places, held.conversations))
+        self._held = kept
+        continued = {place for places, _ in taken for place in places}
+        return taken, [place for place in range(len(requests)) if place not in continued]
+
+    def _make_room(self, requests: list[Request]) -> None:
+        needed = sum(len(request.prompt_ids) + request.max_new_tokens for request in requests)
+        spare = self._capacity_tokens - needed
+        while self._held and sum(held.conversations.num_tokens for held in self._held) > spare:
+            del self._held[0]
 
     def _begin(self, requests: list[Request]) -> tuple[Conversations, Float[Tensor, "rows vocab"]]:
         """Prefill whole prompts, equal ones once."""

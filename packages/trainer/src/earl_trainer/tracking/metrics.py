@@ -78,6 +78,7 @@ def episode_metrics(episodes: Sequence[Episode], rewards: Sequence[float]) -> di
         "game/failed_episodes": float(len(episodes) - len(played)),
         "context/truncated_share": sum(episodes[i].truncated for i in played) / max(1, len(played)),
         **_win_rates([episodes[index] for index in played]),
+        **_other_forfeit_rate([episodes[index] for index in played]),
         **{
             f"end/{reason}": float(
                 sum(game.end_reason is reason for episode in episodes for game in episode.games)
@@ -99,6 +100,16 @@ def _win_rates(played: Sequence[Episode]) -> dict[str, float]:
             if episode.start.num_games > 1:
                 wins.setdefault(f"game/win_rate_game_{place}", []).append(game.outcome > 0)
     return {name: sum(won) / len(won) for name, won in wins.items()}
+
+
+def _other_forfeit_rate(played: Sequence[Episode]) -> dict[str, float]:
+    """Share of a seat's games that another seat's forfeit decided; in self-play only."""
+    seats = {(episode.start.table, episode.start.seat) for episode in played}
+    if len(seats) == len({table for table, _ in seats}):
+        return {}
+    games = [(episode.start.seat, game) for episode in played for game in episode.games]
+    decided = sum(game.forfeited_by not in (None, seat) for seat, game in games)
+    return {"game/other_forfeit_rate": decided / len(games)}
 
 
 def context_metrics(report: ContextReport) -> dict[str, float]:

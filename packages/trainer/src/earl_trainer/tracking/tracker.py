@@ -5,6 +5,7 @@ from typing import final
 
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.tracking.console import Display
+from earl_trainer.tracking.episode_rows import episode_row
 from earl_trainer.tracking.metrics import StepRecord
 from earl_trainer.tracking.sinks import JsonLines, MetricsFile, Sink
 from earl_trainer.types import Episode
@@ -15,8 +16,15 @@ class Tracker:
     """Hands every record to every sink; the display is one that also hears of stages and notes."""
 
     def __init__(
-        self, display: Display, sinks: Sequence[Sink], *, metrics: JsonLines, episodes: JsonLines
+        self,
+        display: Display,
+        sinks: Sequence[Sink],
+        *,
+        metrics: JsonLines,
+        episodes: JsonLines,
+        game_id: str,
     ) -> None:
+        self._game_id = game_id
         self.display = display
         self._sinks: Sequence[Sink] = (display, MetricsFile(metrics), *sinks)
         self._files = {"metrics": metrics, "episodes": episodes}
@@ -37,32 +45,8 @@ class Tracker:
     ) -> None:
         """Record every episode: what was said, how it ended and why."""
         for episode, reward in zip(episodes, rewards, strict=True):
-            self._episodes.write({
-                "step": step,
-                "phase": phase,
-                "episode": episode.start.episode,
-                "group": episode.start.group,
-                "seat": episode.start.seat,
-                "game_seed": episode.start.game_seed,
-                "moves": list(episode.moves),
-                "games": [
-                    {
-                        "game_seed": game.game_seed,
-                        "first_turn": game.first_turn,
-                        "moves": list(game.moves),
-                        "end_reason": game.end_reason,
-                        "outcome": game.outcome,
-                    }
-                    for game in episode.games
-                ],
-                "replies": [turn.text for turn in episode.turns],
-                "context_tokens": episode.context_tokens,
-                "end_reason": episode.end_reason,
-                "truncated": episode.truncated,
-                "outcome": episode.outcome,
-                "reward": reward,
-                "detail": episode.detail,
-            })
+            row = episode_row(self._game_id, episode, reward)
+            self._episodes.write({"step": step, "phase": phase, **row})
 
     def positions(self) -> dict[str, int]:
         """Return the bytes written to each file, for a checkpoint."""

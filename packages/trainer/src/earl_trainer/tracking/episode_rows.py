@@ -1,0 +1,81 @@
+"""The lines of `episodes.jsonl`, and the games that they hold as records that replay."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from earl_envs import EndReason, GameRecord, make_game
+from earl_envs.replays.episode import EpisodeRecord
+from earl_envs.text.referee import forfeit_scores
+
+from earl_trainer.types import Episode
+
+Row = dict[str, Any]  # Any: nested plain values for JSON
+
+
+def episode_row(game_id: str, episode: Episode, reward: float | int) -> Row:
+    """Return an episode as plain values: what was said, how it ended and why."""
+    return {
+        "game_id": game_id,
+        "episode": episode.start.episode,
+        "group": episode.start.group,
+        "seat": episode.start.seat,
+        "games": [
+            {
+                "seed": game.game_seed,
+                "first_turn": game.first_turn,
+                "moves": list(game.moves),
+                "end_reason": game.end_reason,
+                "outcome": game.outcome,
+                "forfeited_by": game.forfeited_by,
+                "detail": game.detail,
+            }
+            for game in episode.games
+        ],
+        "moves": list(episode.moves),
+        "replies": [turn.text for turn in episode.turns],
+        "context_tokens": episode.context_tokens,
+        "end_reason": episode.end_reason,
+        "truncated": episode.truncated,
+        "outcome": episode.outcome,
+        "reward": reward,
+        "detail": episode.detail,
+    }
+
+
+def episode_records(row: Mapping[str, Any]) -> list[EpisodeRecord]:
+    """Return the games of a parsed line of `episodes.jsonl`, to be replayed, judged and shown.
+
+    Every record has the replies of the line's own seat; other seats' replies are in other lines or
+    nowhere.
+
+    Example:
+        >>> for line in (run_dir / "episodes.jsonl").open():
+        ...     for record in episode_records(json.loads(line)):
+        ...         print(record.positions()[-1])
+
+    Raises:
+        ValueError: If the game is unknown or a record does not replay.
+    """
+    game = make_game(row["game_id"])
+    seats = range(game.num_seats)
+    firsts = [entry["first_turn"] for entry in row["games"]] + [len(row["replies"])]
+    records: list[EpisodeRecord] = []
+    for entry, first, end in zip(row["games"], firsts, firsts[1:], strict=False):
+        record = GameRecord(game_id=row["game_id"], seed=entry["seed"], moves=entry["moves"])
+        reason, loser = EndReason(entry["end_reason"]), entry["forfeited_by"]
+        returns = (0.0,) * game.num_seats
+        if loser is not None:
+            returns = forfeit_scores(game, loser)
+        elif reason is EndReason.FINISHED:
+            returns = record.positions()[-1].returns or returns
+        records.append(
+            EpisodeRecord(
+                game=record,
+                players=tuple("learner" if seat == row["seat"] else "opponent" for seat in seats),
+                returns=returns,
+                end_reason=reason,
+                detail=entry["detail"],
+                replies=tuple(row["replies"][first:end]),
+            )
+        )
+    return records

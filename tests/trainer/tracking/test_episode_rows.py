@@ -1,0 +1,106 @@
+"""A line of an episode is enough to replay its games."""
+
+import json
+
+import pytest
+from earl_envs import EndReason, RandomOpponent, make_game
+from earl_envs.replays.episode import EpisodeRecord
+from earl_trainer.models.tiny import build_tokenizer
+from earl_trainer.rollout.chat import ChatFormat
+from earl_trainer.rollout.collector import Collector
+from earl_trainer.rollout.policies import ScriptedPolicy
+from earl_trainer.rollout.starts import grouped_starts, self_play_starts
+from earl_trainer.tracking.episode_rows import episode_records, episode_row
+
+
+class Remembering(RandomOpponent):
+    """Random, and remembers the positions that it is asked about."""
+
+    def __init__(self):
+        self.states = []
+
+    def move(self, game, state, seat, rng):
+        self.states.append(state)
+        return super().move(game, state, seat, rng)
+
+
+@pytest.fixture
+def play(tic_tac_toe):
+    def make(game_id, plan, *, max_reply_tokens=16, policy=None):
+        game = make_game(game_id)
+        chat = ChatFormat(build_tokenizer(game, seed=0))
+        player = Remembering()
+        collector = Collector(
+            game,
+            game_id=game_id,
+            opponent=player,
+            match_opponent=player,
+            chat=chat,
+            max_context_tokens=4096,
+            max_reply_tokens=max_reply_tokens,
+        )
+        policy = policy or ScriptedPolicy(player, game=game, chat=chat)
+        return collector.collect(policy, plan).episodes, player
+
+    return make
+
+
+def records_of(game_id, episode):
+    return episode_records(json.loads(json.dumps(episode_row(game_id, episode, 0.5))))
+
+
+@pytest.mark.parametrize("game_id", ["earl/TicTacToe-v0", "earl/KuhnPoker-v0"])
+def test_a_line_replays_to_the_positions_that_were_played(play, game_id):
+    plan = grouped_starts(0, step=0, num_episodes=6, group_size=1, num_seats=2, num_games=3)
+    episodes, player = play(game_id, plan)
+    seen = set()
+    for episode in episodes:
+        records = records_of(game_id, episode)
+        assert [record.game.seed for record in records] == [g.game_seed for g in episode.games]
+        for record, played in zip(records, episode.games, strict=True):
+            assert EpisodeRecord.from_json(record.to_json()) == record
+            *before, last = record.positions()
+            seen |= {position.state for position in before}
+            assert last.returns == tuple(record.returns)
+            assert record.returns[episode.start.seat] == played.outcome
+            assert record.players[episode.start.seat] == "learner"
+            own = [move for move, at in zip(played.moves, before, strict=True)
+                   if at.seat == episode.start.seat]  # fmt: skip
+            assert len(record.replies) == len(own)
+
+    assert seen == set(player.states)
+
+
+def test_a_forfeit_scores_every_seat_and_keeps_the_moves_before_it(play, tic_tac_toe, tiny_chat):
+    plan = self_play_starts(0, step=0, num_episodes=2, group_size=1, num_seats=2)
+
+    class Stumbling:
+        """Plays its first turn and has no words for the second of seat 1."""
+
+        def reply(self, queries):
+            script = ScriptedPolicy(RandomOpponent(), game=tic_tac_toe, chat=tiny_chat)
+            replies = script.reply(queries)
+            return [
+                type(reply)(
+                    ids=tiny_chat.encode_reply("X"),
+                    logprobs=reply.logprobs,
+                    versions=reply.versions,
+                    finish_reason=reply.finish_reason,
+                )
+                if query.turn and query.start.seat
+                else reply
+                for query, reply in zip(queries, replies, strict=True)
+            ]
+
+    episodes, _ = play("earl/TicTacToe-v0", plan, policy=Stumbling())
+    records = [records_of("earl/TicTacToe-v0", episode)[0] for episode in episodes]
+
+    for record in records:
+        assert tuple(record.returns) == (1.0, -1.0)
+        assert len(record.game.moves) == 3
+        assert record.positions()[-1].returns is None
+    assert [record.end_reason for record in records] == [
+        EndReason.FINISHED,
+        EndReason.UNPARSABLE,
+    ]
+    assert [len(record.replies) for record in records] == [2, 2]
