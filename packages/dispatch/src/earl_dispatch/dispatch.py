@@ -3,6 +3,7 @@
 from torch.distributed import ProcessGroup
 
 from earl_dispatch.agreement import make_claim, require_agreement
+from earl_dispatch.chunked import limit_buffers
 from earl_dispatch.columns import Columns
 from earl_dispatch.link import Link
 from earl_dispatch.plan import TransferPlan
@@ -15,6 +16,7 @@ def dispatch(
     *,
     transport: str,
     group: ProcessGroup | None = None,
+    max_buffer_bytes: int | None = None,
     timeout_s: float = 300.0,
 ) -> Columns:
     """Turn what this rank holds under `plan.source` into what it holds under `plan.target`.
@@ -28,6 +30,7 @@ def dispatch(
         columns: Rows this rank holds, in ascending order of their global number.
         transport: Name in `TRANSPORTS`; the result does not depend on it, bit for bit.
         group: Ranks that take part; the default group if None.
+        max_buffer_bytes: Most bytes that a rank sends, and receives, at a time; None for no limit.
         timeout_s: Longest time to wait for the others in each exchange.
 
     Returns:
@@ -41,4 +44,6 @@ def dispatch(
     link = Link.open(group, timeout_s=timeout_s)
     claim = make_claim(plan, columns, transport, link)
     require_agreement(claim, link, device=columns.lengths.device)
+    if max_buffer_bytes is not None:
+        plan = limit_buffers(plan, max_buffer_bytes)
     return find_transport(transport)(plan, columns, link)

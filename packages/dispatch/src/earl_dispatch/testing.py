@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -21,7 +21,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from earl_dispatch.columns import Columns
+from earl_dispatch.columns import Columns, spread
+from earl_dispatch.layout import Layout, chunk_bounds
 
 _DTYPES = (
     torch.bool,
@@ -91,12 +92,35 @@ def run_ranks(
 
 
 def random_columns(lengths: Sequence[int], generator: torch.Generator) -> Columns:
-    """Return a per-token and a per-row column of many dtypes, with random bits (NaNs included)."""
+    """Return a column of each kind and of many dtypes, with random bits (NaNs included).
+
+    Rows have 0 to 3 turns.
+    """
     num_tokens = sum(lengths)
+    turns = torch.randint(4, (len(lengths),), generator=generator)
     return Columns(
         lengths=torch.tensor(lengths, dtype=torch.int64),
         per_token={f"token_{d}": _random_bits(num_tokens, d, generator) for d in _DTYPES},
         per_row={f"row_{d}": _random_bits(len(lengths), d, generator) for d in _DTYPES},
+        turns=turns,
+        per_turn={f"turn_{d}": _random_bits(int(turns.sum()), d, generator) for d in _DTYPES},
+    )
+
+
+def chunk_of_columns(columns: Columns, layout: Layout, rank: int) -> Columns:
+    """Return what a rank holds of a whole batch under a layout."""
+    held = columns.select(layout.rows_of(rank))
+    bounds = [
+        chunk_bounds(length, layout.chunk_of(rank), layout.num_chunks)
+        for length in held.lengths.tolist()
+    ]
+    starts = torch.tensor([start for start, _ in bounds], dtype=torch.int64)
+    lengths = torch.tensor([stop - start for start, stop in bounds], dtype=torch.int64)
+    tokens = spread(held.offsets() + starts, lengths)
+    return replace(
+        held,
+        lengths=lengths,
+        per_token={name: column[tokens] for name, column in held.per_token.items()},
     )
 
 
@@ -104,8 +128,10 @@ def assert_same_bits(actual: Columns, expected: Columns) -> None:
     """Assert that two columns are equal bit for bit, so that a NaN equals only itself."""
     assert actual.schema() == expected.schema()
     assert actual.lengths.tolist() == expected.lengths.tolist()
-    for name, column in {**expected.per_token, **expected.per_row}.items():
-        found = {**actual.per_token, **actual.per_row}[name]
+    assert actual.turn_counts().tolist() == expected.turn_counts().tolist()
+    found_columns = {**actual.per_token, **actual.per_row, **actual.per_turn}
+    for name, column in {**expected.per_token, **expected.per_row, **expected.per_turn}.items():
+        found = found_columns[name]
         assert found.view(torch.uint8).equal(column.view(torch.uint8)), name
 
 
