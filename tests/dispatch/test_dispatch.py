@@ -51,6 +51,7 @@ PAIRS = (
 
 
 SEED = 0
+DISTRIBUTED = ("all_to_all", "gather_scatter", "shared_memory")
 
 
 def make_batch() -> Columns:
@@ -81,13 +82,13 @@ def dispatch_pairs(transport: str) -> list[Columns]:
 
 
 def dispatch_everything() -> dict[str, list[Columns]]:
-    results = {name: dispatch_pairs(name) for name in ("all_to_all", "gather_scatter")}
+    results = {name: dispatch_pairs(name) for name in DISTRIBUTED}
     rank = dist.get_rank()
     results["small buffers"] = [
         dispatch(
             make_plan(FOUR, TWO_BY_TWO), held_by(rank, FOUR), transport=name, max_buffer_bytes=64
         )
-        for name in ("all_to_all", "gather_scatter")
+        for name in DISTRIBUTED
     ]
     empty = Layout.contiguous(num_rows=0, num_ranks=4)
     plan = plan_transfer(empty, empty, sizes=RowSizes.of(make_batch().schema(), []))
@@ -106,7 +107,7 @@ def dispatched() -> list[dict[str, list[Columns]]]:
     return run_ranks(4, dispatch_everything)
 
 
-@pytest.mark.parametrize("transport", ["all_to_all", "gather_scatter"])
+@pytest.mark.parametrize("transport", DISTRIBUTED)
 @pytest.mark.parametrize("pair", range(len(PAIRS)))
 def test_four_ranks_get_what_local_execution_gives_bit_for_bit(dispatched, transport, pair):
     source, target = PAIRS[pair]
@@ -232,7 +233,7 @@ def test_what_one_rank_has_wrong_is_refused_by_all_in_the_same_words(refusals, n
         assert part in messages[0]
 
 
-@pytest.mark.parametrize("transport", ["all_to_all", "gather_scatter", "local"])
+@pytest.mark.parametrize("transport", [*DISTRIBUTED, "local"])
 def test_one_rank_needs_no_process_group(transport):
     batch = make_batch()
     assert_same_bits(dispatch(make_plan(ALONE, ALONE), batch, transport=transport), batch)

@@ -1,100 +1,120 @@
 """Pieces of rows as one flat byte buffer, and back."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from earl_dispatch.columns import Columns, Schema, spread
+from earl_dispatch.columns import Columns, spread
+from earl_dispatch.ragged import copy_pieces
 from earl_dispatch.sizes import BITS_PER_BYTE
 
 
-def pack(columns: Columns, *, with_values: bool) -> UInt8[Tensor, "bytes"]:
-    """Write rows column by column in schema order: tokens, then, if asked, row and turn values.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where pieces of rows stand in columns."""
+
+    rows: Sequence[int]
+    """Place of each piece's row among the rows."""
+    starts: Sequence[int]
+    """Place of each piece's first token in the per-token columns."""
+    lengths: Sequence[int]
+    """Tokens of each piece."""
+    turn_starts: Sequence[int]
+    """Place of each row's first turn in the per-turn columns."""
+    turns: Sequence[int]
+    """Turns of each row."""
+    with_values: bool
+    """Whether the rows' and turns' own values are meant too."""
+
+
+def pack(columns: Columns, places: Places, buffer: UInt8[Tensor, "bytes"]) -> None:
+    """Write pieces column by column: tokens, then, if asked, row and turn values.
 
     Neither lengths nor padding are written, since the plan knows them. Bytes are copied, never
-    converted, so that NaN payloads and every dtype survive; a boolean takes a bit, and the bits of
-    a row end at a whole byte.
+    converted, so that NaN payloads and every dtype survive; a boolean per token takes a bit, and
+    the bits of a piece end at a whole byte. Wide types come first, which keeps them aligned.
     """
+    for column, starts, lengths, is_bits, region in _regions(columns, places, buffer):
+        if is_bits:
+            counts = torch.tensor(lengths, dtype=torch.int64, device=column.device)
+            picked = column[spread(counts.new_tensor(starts), counts)]
+            region.copy_(_pack_bits(picked, counts))
+        else:
+            values = _as_values(region, column.dtype)
+            copy_pieces(values, _ends(lengths)[:-1], column, starts, lengths)
+            if values.data_ptr() != region.data_ptr():
+                region.copy_(values.view(torch.uint8))
+
+
+def unpack(buffer: UInt8[Tensor, "bytes"], places: Places, columns: Columns) -> None:
+    """Read what `pack` wrote into columns, at the places given there."""
+    for column, starts, lengths, is_bits, region in _regions(columns, places, buffer):
+        if is_bits:
+            counts = torch.tensor(lengths, dtype=torch.int64, device=column.device)
+            column[spread(counts.new_tensor(starts), counts)] = _unpack_bits(region, counts)
+        else:
+            values = _as_values(region, column.dtype)
+            copy_pieces(column, starts, values, _ends(lengths)[:-1], lengths)
+
+
+def _regions(
+    columns: Columns, places: Places, buffer: Tensor
+) -> Iterator[tuple[Tensor, Sequence[int], Sequence[int], bool, Tensor]]:
+    """Yield each column, where its pieces are, whether it travels as bits, and its region."""
+    position = 0
+    for column, starts, lengths, is_bits in _columns(columns, places):
+        num_bytes = (
+            sum(-(-length // BITS_PER_BYTE) for length in lengths)
+            if is_bits
+            else sum(lengths) * column.dtype.itemsize
+        )
+        yield column, starts, lengths, is_bits, buffer[position : position + num_bytes]
+        position += num_bytes
+    assert position == len(buffer), f"{position} bytes expected, {len(buffer)} in the buffer"
+
+
+def _columns(
+    columns: Columns, places: Places
+) -> Iterator[tuple[Tensor, Sequence[int], Sequence[int], bool]]:
     schema = columns.schema()
-    parts = [
-        _pack_bits(columns.per_token[name], columns.lengths)
-        if dtype == torch.bool
-        else columns.per_token[name]
-        for name, dtype in schema.per_token
-    ]
-    if with_values:
-        parts += [columns.per_row[name] for name, _ in schema.per_row]
-        parts += [columns.per_turn[name] for name, _ in schema.per_turn]
-    empty = columns.lengths.new_empty(0, dtype=torch.uint8)
-    return torch.cat([empty, *(part.contiguous().view(torch.uint8) for part in parts)])
+    for name, dtype in _wide_first(schema.per_token):
+        yield columns.per_token[name], places.starts, places.lengths, dtype == torch.bool
+    if places.with_values:
+        ones = [1] * len(places.rows)
+        for name, _ in _wide_first(schema.per_row):
+            yield columns.per_row[name], places.rows, ones, False
+        for name, _ in _wide_first(schema.per_turn):
+            yield columns.per_turn[name], places.turn_starts, places.turns, False
 
 
-def unpack(
-    buffer: UInt8[Tensor, "bytes"],
-    schema: Schema,
-    *,
-    lengths: Tensor,
-    turns: Tensor | None,
-) -> Columns:
-    """Read what `pack` wrote.
-
-    Args:
-        buffer: Shape [bytes].
-        schema: Schema of the packed columns.
-        lengths: Tokens of each row, shape [rows].
-        turns: Turns of each row, shape [rows]; None if the buffer holds tokens only.
-
-    Returns:
-        The rows, without row and turn values if the buffer has none.
-    """
-    reader = _Reader(buffer)
-    per_token = {name: reader.tokens(dtype, lengths) for name, dtype in schema.per_token}
-    if turns is None:
-        assert reader.at_end(), f"{buffer.shape[0]} bytes in the buffer"
-        return Columns(lengths=lengths, per_token=per_token)
-    num_turns = int(turns.sum())
-    columns = Columns(
-        lengths=lengths,
-        per_token=per_token,
-        per_row={name: reader.values(dtype, len(lengths)) for name, dtype in schema.per_row},
-        turns=turns,
-        per_turn={name: reader.values(dtype, num_turns) for name, dtype in schema.per_turn},
-    )
-    assert reader.at_end(), f"{buffer.shape[0]} bytes in the buffer"
-    return columns
+def _wide_first(
+    columns: Sequence[tuple[str, torch.dtype]],
+) -> list[tuple[str, torch.dtype]]:
+    return sorted(columns, key=lambda c: (c[1] == torch.bool, -c[1].itemsize, c[0]))
 
 
-class _Reader:
-    """Reads values off a buffer one after the other."""
+def _ends(lengths: Sequence[int]) -> list[int]:
+    return list(accumulate(lengths, initial=0))
 
-    def __init__(self, buffer: Tensor) -> None:
-        self._buffer = buffer
-        self._position = 0
 
-    def values(self, dtype: torch.dtype, size: int) -> Tensor:
-        # A view as a wider dtype needs an aligned start, which a slice of the buffer need not have.
-        return self._take(size * dtype.itemsize).clone().view(dtype)
-
-    def tokens(self, dtype: torch.dtype, lengths: Tensor) -> Tensor:
-        if dtype != torch.bool:
-            return self.values(dtype, int(lengths.sum()))
-        return _unpack_bits(self._take(int(_bit_bytes(lengths).sum())), lengths)
-
-    def at_end(self) -> bool:
-        return self._position == self._buffer.shape[0]
-
-    def _take(self, num_bytes: int) -> Tensor:
-        self._position += num_bytes
-        return self._buffer[self._position - num_bytes : self._position]
+def _as_values(region: Tensor, dtype: torch.dtype) -> Tensor:
+    """View bytes as values; a copy where they do not begin at a multiple of the value's size."""
+    if region.data_ptr() % dtype.itemsize or region.storage_offset() % dtype.itemsize:
+        region = region.clone()
+    return region.view(dtype)
 
 
 def _bit_bytes(lengths: Tensor) -> Tensor:
-    """Bytes that the bits of each row take."""
+    """Bytes that the bits of each piece take."""
     return (lengths + BITS_PER_BYTE - 1) // BITS_PER_BYTE
 
 
 def _bit_places(lengths: Tensor) -> Tensor:
-    """Where each token's bit stands when every row begins at a whole byte."""
+    """Where each token's bit stands when every piece begins at a whole byte."""
     num_bytes = _bit_bytes(lengths)
     return spread((num_bytes.cumsum(0) - num_bytes) * BITS_PER_BYTE, lengths)
 

@@ -10,6 +10,7 @@ from earl_dispatch.plan import TransferPlan
 from earl_dispatch.transports.all_to_all import all_to_all
 from earl_dispatch.transports.gather_scatter import gather_scatter
 from earl_dispatch.transports.local import local
+from earl_dispatch.transports.shared_memory import shared_memory
 
 
 @runtime_checkable
@@ -29,6 +30,7 @@ TRANSPORTS: Mapping[str, Transport] = {
     "all_to_all": all_to_all,
     "gather_scatter": gather_scatter,
     "local": local,
+    "shared_memory": shared_memory,
 }
 
 
