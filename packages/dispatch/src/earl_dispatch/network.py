@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from earl_dispatch.bounds import missing_bytes
 from earl_dispatch.plan import TransferPlan
 
-Loads = Mapping[tuple[int, int], int]
+Loads = Mapping[tuple[int, int], int | float]
 """(source host, target host) -> bytes."""
 
 
@@ -51,7 +51,7 @@ class Network:
 
 
 def round_loads(plan: TransferPlan, number: int) -> dict[tuple[int, int], int]:
-    """Return the bytes between hosts in one round of a plan."""
+    """Return the bytes from host to host in one round of a plan."""
     loads = defaultdict[tuple[int, int], int](int)
     host = plan.hosts.of
     for transfer in plan.rounds[number]:
