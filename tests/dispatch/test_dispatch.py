@@ -51,7 +51,7 @@ PAIRS = (
 
 
 SEED = 0
-DISTRIBUTED = ("all_to_all", "gather_scatter", "shared_memory")
+DISTRIBUTED = ("all_to_all", "gather_scatter", "pipelined", "shared_memory")
 
 
 def make_batch() -> Columns:

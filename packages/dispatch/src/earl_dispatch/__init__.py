@@ -1,7 +1,7 @@
 """Plan and execute direct rank-to-rank transfers of ragged tensors."""
 
 from earl_dispatch.columns import Columns, Schema
-from earl_dispatch.dispatch import dispatch
+from earl_dispatch.dispatch import PendingDispatch, dispatch, start_dispatch
 from earl_dispatch.hosts import Hosts
 from earl_dispatch.layout import Layout
 from earl_dispatch.plan import Transfer, TransferPlan, plan_transfer
@@ -13,6 +13,7 @@ __all__ = [
     "Columns",
     "Hosts",
     "Layout",
+    "PendingDispatch",
     "RowSizes",
     "Schema",
     "Transfer",
@@ -21,4 +22,5 @@ __all__ = [
     "dispatch",
     "execute_local",
     "plan_transfer",
+    "start_dispatch",
 ]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import torch
@@ -30,6 +30,14 @@ class Claim:
     problem: str
     """What is wrong on this rank by itself; empty if nothing is."""
 
+    @classmethod
+    def of(
+        cls, plan: object, *, transport: str, columns: Mapping[str, str], problem: str = ""
+    ) -> "Claim":
+        """State what is planned by the digest of its text."""
+        digest = hashlib.sha256(repr(plan).encode()).hexdigest()
+        return cls(plan=digest, transport=transport, columns=dict(columns), problem=problem)
+
 
 def require_agreement(claim: Claim, link: Link, *, device: torch.device) -> None:
     """Return if all ranks make this same claim and see no problem, else raise on all of them.
@@ -55,10 +63,10 @@ def require_agreement(claim: Claim, link: Link, *, device: torch.device) -> None
 
 def make_claim(plan: TransferPlan, columns: Columns, transport: str, link: Link) -> Claim:
     """State plan, transport and schema, and what is wrong with the columns of this rank."""
-    return Claim(
-        plan=hashlib.sha256(repr(plan).encode()).hexdigest(),
+    return Claim.of(
+        plan,
         transport=transport,
-        columns=_describe(columns.schema()),
+        columns=describe_schema(columns.schema()),
         problem=_local_problem(plan, columns, link),
     )
 
@@ -125,7 +133,8 @@ def _who_says_what(values: Sequence[str]) -> str:
     )
 
 
-def _describe(schema: Schema) -> dict[str, str]:
+def describe_schema(schema: Schema) -> dict[str, str]:
+    """Return each column's kind and dtype."""
     kinds = {name: f"per token {dtype}" for name, dtype in schema.per_token}
     kinds |= {name: f"per turn {dtype}" for name, dtype in schema.per_turn}
     return kinds | {name: f"per row {dtype}" for name, dtype in schema.per_row}

@@ -41,7 +41,11 @@ class Execution:
         self._held = _Held.of(plan, plan.source, rank)
         self._needed = _Held.of(plan, plan.target, rank)
         self._result = self._needed.allocate(columns)
-        self._keep()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the columns are."""
+        return self._columns.lengths.device
 
     def outgoing(
         self, number: int, allocate: Allocate | None = None
@@ -85,12 +89,16 @@ class Execution:
             )
 
     def result(self) -> Columns:
-        """Return what the rank holds under `plan.target`, once all rounds have been accepted."""
+        """Return what the rank holds under `plan.target`.
+
+        Call it once. What arrives in rounds that are accepted later is written to it then.
+        """
+        self._keep()
         return self._result
 
     def _allocate(self, rank: int, num_bytes: int) -> Tensor:
         del rank  # all buffers of this process are alike
-        return torch.empty(num_bytes, dtype=torch.uint8, device=self._columns.lengths.device)
+        return torch.empty(num_bytes, dtype=torch.uint8, device=self.device)
 
     def _arrivals(self, number: int) -> list[Transfer]:
         return [t for t in self._plan.rounds[number] if t.target_rank == self._rank]

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -155,8 +156,8 @@ def plan_transfer(
     Every rank receives exactly the tokens that it needs and does not hold, each once, and every
     host exactly those that none of its ranks holds. A host's share of a replica group is sent to
     one of its ranks, which passes it on. Where several ranks could send, the one with the least to
-    send so far does, from the largest message to the smallest. The plan is a function of the
-    arguments alone: every process makes the same one.
+    send so far does, from the largest message to the smallest, after all that only one could. The
+    plan is a function of the arguments alone: every process makes the same one.
 
     Args:
         source: Where the rows are.
@@ -177,33 +178,49 @@ def plan_transfer(
     if len(hosts.of) < num_ranks:
         raise ValueError(f"the layouts need hosts of {num_ranks} ranks, got {len(hosts.of)}")
     plan = TransferPlan(source=source, target=target, sizes=sizes, hosts=hosts, rounds=())
-    demands = sorted(_demands(plan), key=lambda demand: (-demand[0], demand[1]))
     first: list[Transfer] = []
     second: list[Transfer] = []
-    sent = [0] * num_ranks
-    for num_bytes, offered, senders, neighbours in demands:
-        sender = min(senders, key=sent.__getitem__) if len(senders) > 1 else senders[0]
-        sent[sender] += num_bytes
-        first.append(Transfer(sender, *offered[1:]))
+    choices: list[tuple[int, Transfer, tuple[int, ...]]] = []
+    # There may be as many demands as rows, so none of them is kept: what Python keeps, its
+    # collector looks through again and again.
+    for offered, senders, neighbours in _demands(plan):
+        if len(senders) == 1:
+            first.append(offered)
+        else:
+            choices.append((plan.bytes_of(offered), offered, senders))
         second.extend(
             Transfer(offered.target_rank, rank, *offered[2:5], with_values)
             for rank, with_values in neighbours
         )
+    if choices:
+        first.extend(_choose_senders(plan, first, choices))
     rounds = tuple(tuple(sorted(transfers)) for transfers in (first, second) if transfers)
     return replace(plan, rounds=rounds)
 
 
-# What a rank lacks: its bytes, the transfer but for its sender, the ranks that could send it, and
-# the ranks of the receiver's host that lack the same tokens, each with whether it lacks the values.
-_Demand = tuple[int, Transfer, tuple[int, ...], list[tuple[int, bool]]]
-_NOBODY = -1
+def _choose_senders(
+    plan: TransferPlan,
+    settled: Sequence[Transfer],
+    choices: Sequence[tuple[int, Transfer, tuple[int, ...]]],
+) -> list[Transfer]:
+    sent = [0] * plan.num_ranks
+    for transfer in settled:
+        sent[transfer.source_rank] += plan.bytes_of(transfer)
+    chosen: list[Transfer] = []
+    for num_bytes, offered, senders in sorted(choices, key=lambda choice: (-choice[0], choice[1])):
+        sender = min(senders, key=sent.__getitem__)
+        sent[sender] += num_bytes
+        chosen.append(offered._replace(source_rank=sender))
+    return chosen
+
+
+# What a rank lacks: the transfer, from any of the ranks that could send it, these ranks, and those
+# of the receiver's host that lack the same tokens, each with whether it lacks the values.
+_Demand = tuple[Transfer, tuple[int, ...], Sequence[tuple[int, bool]]]
 
 
 def _demands(plan: TransferPlan) -> Iterator[_Demand]:
     source, target = plan.source, plan.target
-    rows_between = defaultdict[tuple[int, int], list[int]](list)
-    for row, pair in enumerate(zip(source.owners, target.owners, strict=True)):
-        rows_between[pair].append(row)
     chunk_pairs = [
         (source_chunk, target_chunk, place == 0)
         for target_chunk in range(target.num_chunks)
@@ -211,19 +228,30 @@ def _demands(plan: TransferPlan) -> Iterator[_Demand]:
             _overlapping(target_chunk, target.num_chunks, source.num_chunks)
         )
     ]
-    for (held, needed), rows in rows_between.items():
+    replicas_held, replicas_needed = _replicas(source), _replicas(target)
+    pairs = list(zip(source.owners, target.owners, strict=True))
+    by_pair = sorted(range(len(pairs)), key=pairs.__getitem__)
+    for (held, needed), rows in groupby(by_pair, pairs.__getitem__):
         group, shared = source.groups[held], tuple(rows)
         for source_chunk, target_chunk, is_first in chunk_pairs:
-            holders = source.replicas(held, source_chunk)
+            holders = replicas_held[held][source_chunk]
             # The values of its rows a rank gets once, with the first chunk.
             lacking = [
                 (rank, is_first and rank not in group)
-                for rank in target.replicas(needed, target_chunk)
+                for rank in replicas_needed[needed][target_chunk]
                 if rank not in holders
             ]
             if lacking:
-                wanted = Transfer(_NOBODY, _NOBODY, shared, source_chunk, target_chunk)
-                yield from _demands_by_host(plan, wanted, lacking, holders)
+                offered = Transfer(holders[0], lacking[0][0], shared, source_chunk, target_chunk)
+                yield from _demands_by_host(plan, offered, lacking, holders)
+
+
+def _replicas(layout: Layout) -> list[list[tuple[int, ...]]]:
+    """Return the ranks of every chunk of every group."""
+    return [
+        [layout.replicas(group, chunk) for chunk in range(layout.num_chunks)]
+        for group in range(len(layout.groups))
+    ]
 
 
 def _demands_by_host(
@@ -232,21 +260,23 @@ def _demands_by_host(
     lacking: Sequence[tuple[int, bool]],
     holders: tuple[int, ...],
 ) -> Iterator[_Demand]:
+    if len(lacking) == len(holders) == 1:
+        # By far the most where nothing is replicated.
+        yield wanted._replace(with_values=lacking[0][1]), holders, ()
+        return
     host = plan.hosts.of
     by_host: dict[int, list[tuple[int, bool]]] = {}
     # Who lacks the values comes first, so that it can pass them on.
     for rank, with_values in sorted(lacking, key=itemgetter(1), reverse=True):
         by_host.setdefault(host[rank], []).append((rank, with_values))
-    num_bytes: dict[bool, int] = {}
     for here, ranks in by_host.items():
         local = tuple(rank for rank in holders if host[rank] == here)
+        senders = local or holders
         # Next to a holder nothing has to be passed on.
         batches = [[rank] for rank in ranks] if local else [ranks]
         for (receiver, with_values), *neighbours in batches:
-            offered = Transfer(_NOBODY, receiver, *wanted[2:5], with_values)
-            if with_values not in num_bytes:
-                num_bytes[with_values] = plan.bytes_of(offered)
-            yield num_bytes[with_values], offered, local or holders, neighbours
+            offered = Transfer(senders[0], receiver, *wanted[2:5], with_values)
+            yield offered, senders, neighbours
 
 
 def _overlapping(chunk: int, num_chunks: int, num_others: int) -> list[int]:

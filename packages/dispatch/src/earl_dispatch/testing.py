@@ -58,7 +58,11 @@ class _Job:
 
 
 def run_ranks(
-    num_ranks: int, fn: Callable[..., object], *args: object, timeout_s: float = 60.0
+    num_ranks: int,
+    fn: Callable[..., object],
+    *args: object,
+    timeout_s: float = 60.0,
+    may_die: Sequence[int] = (),
 ) -> list[Any]:
     """Call `fn(*args)` in each of `num_ranks` new processes that form the default gloo group.
 
@@ -70,9 +74,10 @@ def run_ranks(
         fn: Function at the top level of its module; may return anything that can be pickled.
         args: Arguments, the same on all ranks.
         timeout_s: Longest time to wait for all results, the start of the processes included.
+        may_die: Ranks whose death the others survive.
 
     Returns:
-        The result of each rank.
+        The result of each rank; None for one that died.
 
     Raises:
         RuntimeError: If a rank fails, with its traceback.
@@ -88,7 +93,7 @@ def run_ranks(
         tempfile.TemporaryDirectory() as folder,
         _started(num_ranks, job, Path(folder) / "rendezvous", timeout_s) as connections,
     ):
-        return _collect(connections, timeout_s)
+        return _collect(connections, timeout_s, may_die)
 
 
 def random_columns(lengths: Sequence[int], generator: torch.Generator) -> Columns:
@@ -172,7 +177,9 @@ def _started(
             connection.close()
 
 
-def _collect(connections: Sequence[Connection], timeout_s: float) -> list[Any]:
+def _collect(
+    connections: Sequence[Connection], timeout_s: float, may_die: Sequence[int]
+) -> list[Any]:
     deadline_s = time.monotonic() + timeout_s
     results: dict[int, object] = {}
     while len(results) < len(connections):
@@ -183,14 +190,16 @@ def _collect(connections: Sequence[Connection], timeout_s: float) -> list[Any]:
         for connection in ready:
             assert isinstance(connection, Connection)
             rank = missing[connection]
-            results[rank] = _receive(rank, connection)
+            results[rank] = _receive(rank, connection, may_die=rank in may_die)
     return [results[rank] for rank in range(len(connections))]
 
 
-def _receive(rank: int, connection: Connection) -> object:
+def _receive(rank: int, connection: Connection, *, may_die: bool) -> object:
     try:
         failure, result = pickle.loads(connection.recv_bytes())
-    except EOFError:
+    except (EOFError, ConnectionResetError):
+        if may_die:
+            return None
         raise RuntimeError(f"rank {rank} died without a result") from None
     if failure:
         raise RuntimeError(f"rank {rank} failed:\n{failure}")

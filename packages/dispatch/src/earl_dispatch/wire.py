@@ -8,7 +8,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from earl_dispatch.columns import Columns, spread
+from earl_dispatch.columns import Columns
 from earl_dispatch.ragged import copy_pieces
 from earl_dispatch.sizes import BITS_PER_BYTE
 
@@ -40,9 +40,10 @@ def pack(columns: Columns, places: Places, buffer: UInt8[Tensor, "bytes"]) -> No
     """
     for column, starts, lengths, is_bits, region in _regions(columns, places, buffer):
         if is_bits:
-            counts = torch.tensor(lengths, dtype=torch.int64, device=column.device)
-            picked = column[spread(counts.new_tensor(starts), counts)]
-            region.copy_(_pack_bits(picked, counts))
+            bits = region.new_zeros(len(region) * BITS_PER_BYTE)
+            copy_pieces(bits, _bit_places(lengths), column.view(torch.uint8), starts, lengths)
+            weighted = bits.view(-1, BITS_PER_BYTE) * _weights(bits.device)
+            region.copy_(weighted.sum(1, dtype=torch.uint8))
         else:
             values = _as_values(region, column.dtype)
             copy_pieces(values, _ends(lengths)[:-1], column, starts, lengths)
@@ -54,8 +55,8 @@ def unpack(buffer: UInt8[Tensor, "bytes"], places: Places, columns: Columns) -> 
     """Read what `pack` wrote into columns, at the places given there."""
     for column, starts, lengths, is_bits, region in _regions(columns, places, buffer):
         if is_bits:
-            counts = torch.tensor(lengths, dtype=torch.int64, device=column.device)
-            column[spread(counts.new_tensor(starts), counts)] = _unpack_bits(region, counts)
+            bits = region[:, None].bitwise_and(_weights(region.device)).ne(0).flatten()
+            copy_pieces(column, starts, bits, _bit_places(lengths), lengths)
         else:
             values = _as_values(region, column.dtype)
             copy_pieces(column, starts, values, _ends(lengths)[:-1], lengths)
@@ -108,29 +109,10 @@ def _as_values(region: Tensor, dtype: torch.dtype) -> Tensor:
     return region.view(dtype)
 
 
-def _bit_bytes(lengths: Tensor) -> Tensor:
-    """Bytes that the bits of each piece take."""
-    return (lengths + BITS_PER_BYTE - 1) // BITS_PER_BYTE
-
-
-def _bit_places(lengths: Tensor) -> Tensor:
-    """Where each token's bit stands when every piece begins at a whole byte."""
-    num_bytes = _bit_bytes(lengths)
-    return spread((num_bytes.cumsum(0) - num_bytes) * BITS_PER_BYTE, lengths)
+def _bit_places(lengths: Sequence[int]) -> list[int]:
+    """Return where the bits of each piece begin: at a whole byte."""
+    return _ends([-(-length // BITS_PER_BYTE) * BITS_PER_BYTE for length in lengths])[:-1]
 
 
 def _weights(device: torch.device) -> Tensor:
     return 1 << torch.arange(BITS_PER_BYTE, dtype=torch.uint8, device=device)
-
-
-def _pack_bits(values: Tensor, lengths: Tensor) -> Tensor:
-    num_bits = int(_bit_bytes(lengths).sum()) * BITS_PER_BYTE
-    bits = torch.zeros(num_bits, dtype=torch.uint8, device=values.device)
-    bits[_bit_places(lengths)] = values.view(torch.uint8)
-    weighted = bits.view(-1, BITS_PER_BYTE) * _weights(values.device)
-    return weighted.sum(1, dtype=torch.uint8)
-
-
-def _unpack_bits(packed: Tensor, lengths: Tensor) -> Tensor:
-    bits = packed[:, None].bitwise_and(_weights(packed.device)).ne(0)
-    return bits.flatten()[_bit_places(lengths)]
