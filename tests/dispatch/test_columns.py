@@ -1,6 +1,6 @@
 import pytest
 import torch
-from earl_dispatch import Columns, bytes_per_row
+from earl_dispatch import Columns
 from earl_dispatch.testing import assert_same_bits, random_columns
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +13,12 @@ def two_rows() -> Columns:
         per_token={"ids": torch.tensor([5, 6, 7], dtype=torch.int32)},
         per_row={"reward": torch.tensor([1.0, -1.0])},
     )
+
+
+def gather_turns(columns: Columns, rows: list[int]) -> dict[str, torch.Tensor]:
+    turns = columns.turn_counts().tolist()
+    places = [sum(turns[:row]) + turn for row in rows for turn in range(turns[row])]
+    return {name: column[places] for name, column in columns.per_turn.items()}
 
 
 @settings(deadline=None, max_examples=50)
@@ -28,6 +34,8 @@ def test_select_gathers_each_rows_tokens_in_the_order_asked_for(data, lengths):
         lengths=torch.tensor([lengths[row] for row in rows], dtype=torch.int64),
         per_token={name: column[tokens] for name, column in columns.per_token.items()},
         per_row={name: column[rows] for name, column in columns.per_row.items()},
+        turns=columns.turn_counts()[rows],
+        per_turn=gather_turns(columns, rows),
     )
     assert_same_bits(selected, expected)
 
@@ -75,7 +83,9 @@ def test_select_refuses_a_row_that_is_not_there():
         ({"lengths": torch.tensor([2, 2])}, r"'ids' .* expected shape \[4\], got \[3\]"),
         ({"lengths": torch.tensor([4, -1])}, r"lengths must be >= 0, got -1"),
         ({"per_row": {"reward": torch.ones(3)}}, r"'reward' .* expected shape \[2\], got \[3\]"),
-        ({"per_row": {"ids": torch.ones(2)}}, r"'ids' is given as both"),
+        ({"per_row": {"ids": torch.ones(2)}}, r"'ids' is given as two of them"),
+        ({"turns": torch.tensor([1, -1])}, r"turns must be >= 0, got -1"),
+        ({"per_turn": {"r": torch.ones(1)}}, r"'r' .* expected shape \[0\], got \[1\]"),
         ({"per_token": {"ids": torch.ones(3, device="meta")}}, r"'ids' is on meta, .* on cpu"),
         ({"per_token": {"ids": torch.ones(3, 1)}}, r"'ids' .* expected shape \[3\], got \[3, 1\]"),
     ],
@@ -95,9 +105,3 @@ def test_lengths_of_another_dtype_are_refused():
     # Where jaxtyping's checks are on, as under pytest, they come first.
     with pytest.raises((ValueError, TypeCheckError), match="lengths"):
         Columns(lengths=torch.tensor([1], dtype=torch.int32), per_token={}, per_row={})
-
-
-def test_a_row_weighs_its_length_its_tokens_and_its_row_values():
-    columns = two_rows()
-    # 8 bytes of length, 4 per token for int32 ids, 4 per row for a float32 reward.
-    assert bytes_per_row(columns.schema(), columns.lengths.tolist()) == (20, 16)

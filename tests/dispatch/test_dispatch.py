@@ -5,14 +5,20 @@ import torch
 import torch.distributed as dist
 from earl_dispatch import (
     Columns,
+    Hosts,
     Layout,
+    RowSizes,
     TransferPlan,
-    bytes_per_row,
     dispatch,
     execute_local,
     plan_transfer,
 )
-from earl_dispatch.testing import assert_same_bits, random_columns, run_ranks
+from earl_dispatch.testing import (
+    assert_same_bits,
+    chunk_of_columns,
+    random_columns,
+    run_ranks,
+)
 
 LENGTHS = (3, 0, 5, 1, 4, 4, 0, 2, 6)
 NUM_ROWS = len(LENGTHS)
@@ -24,6 +30,8 @@ EVERYWHERE = Layout.contiguous(num_rows=NUM_ROWS, num_ranks=4, replicas_per_grou
 ALONE = Layout.contiguous(num_rows=NUM_ROWS, num_ranks=1)
 FIRST_TWO = Layout.contiguous(num_rows=NUM_ROWS, num_ranks=2)
 LAST_TWO = Layout(owners=FIRST_TWO.owners, groups=((3,), (2,)))
+CHUNKED = Layout.contiguous(num_rows=NUM_ROWS, num_ranks=4, num_chunks=4)
+CHUNKED_REPLICAS = Layout(owners=(0,) * NUM_ROWS, groups=((3, 0, 2, 1),), num_chunks=2)
 CROSSED_REPLICAS = Layout(owners=TWO_BY_TWO.owners, groups=((3, 1), (0, 2)))
 PAIRS = (
     (FOUR, BALANCED),
@@ -36,20 +44,30 @@ PAIRS = (
     (EVERYWHERE, ALONE),
     (FIRST_TWO, LAST_TWO),
     (ALONE, FIRST_TWO),
+    (FOUR, CHUNKED),
+    (CHUNKED, CHUNKED_REPLICAS),
+    (CHUNKED_REPLICAS, TWO_BY_TWO),
 )
 
 
+SEED = 0
+DISTRIBUTED = ("all_to_all", "gather_scatter", "pipelined", "shared_memory")
+
+
 def make_batch() -> Columns:
-    return random_columns(LENGTHS, torch.Generator().manual_seed(7))
+    return random_columns(LENGTHS, torch.Generator().manual_seed(SEED))
 
 
 def make_plan(source: Layout, target: Layout) -> TransferPlan:
-    return plan_transfer(source, target, row_bytes=bytes_per_row(make_batch().schema(), LENGTHS))
+    batch = make_batch()
+    sizes = RowSizes.of_columns(batch)
+    hosts = Hosts.equal(num_ranks=max(4, target.num_ranks), ranks_per_host=2)
+    return plan_transfer(source, target, sizes=sizes, hosts=hosts)
 
 
 def held_by(rank: int, layout: Layout) -> Columns:
-    """Return a rank's rows, with mappings in an order of its own."""
-    columns = make_batch().select(layout.rows_of(rank))
+    """Return what a rank holds, with mappings in an order of its own."""
+    columns = chunk_of_columns(make_batch(), layout, rank)
     if rank % 2:
         return replace(columns, per_token=dict(reversed(list(columns.per_token.items()))))
     return columns
@@ -64,9 +82,16 @@ def dispatch_pairs(transport: str) -> list[Columns]:
 
 
 def dispatch_everything() -> dict[str, list[Columns]]:
-    results = {name: dispatch_pairs(name) for name in ("all_to_all", "gather_scatter")}
+    results = {name: dispatch_pairs(name) for name in DISTRIBUTED}
+    rank = dist.get_rank()
+    results["small buffers"] = [
+        dispatch(
+            make_plan(FOUR, TWO_BY_TWO), held_by(rank, FOUR), transport=name, max_buffer_bytes=64
+        )
+        for name in DISTRIBUTED
+    ]
     empty = Layout.contiguous(num_rows=0, num_ranks=4)
-    plan = plan_transfer(empty, empty, row_bytes=[])
+    plan = plan_transfer(empty, empty, sizes=RowSizes.of(make_batch().schema(), []))
     results["no rows"] = [dispatch(plan, held_by(0, FOUR).select([]), transport="all_to_all")]
     odd = dist.new_group([1, 3])
     if isinstance(odd, dist.ProcessGroup):
@@ -82,7 +107,7 @@ def dispatched() -> list[dict[str, list[Columns]]]:
     return run_ranks(4, dispatch_everything)
 
 
-@pytest.mark.parametrize("transport", ["all_to_all", "gather_scatter"])
+@pytest.mark.parametrize("transport", DISTRIBUTED)
 @pytest.mark.parametrize("pair", range(len(PAIRS)))
 def test_four_ranks_get_what_local_execution_gives_bit_for_bit(dispatched, transport, pair):
     source, target = PAIRS[pair]
@@ -91,7 +116,7 @@ def test_four_ranks_get_what_local_execution_gives_bit_for_bit(dispatched, trans
     )
     for rank in range(4):
         actual = dispatched[rank][transport][pair]
-        assert_same_bits(actual, make_batch().select(target.rows_of(rank)))
+        assert_same_bits(actual, chunk_of_columns(make_batch(), target, rank))
         if rank < len(expected):
             assert_same_bits(actual, expected[rank])
 
@@ -104,6 +129,12 @@ def test_the_batch_holds_nans():
     assert any(bool(column.isnan().any()) for column in make_batch().per_token.values()), (
         "the comparison of bits is only worth something with NaNs in it"
     )
+
+
+def test_small_buffers_change_nothing(dispatched):
+    for rank in range(4):
+        for received in dispatched[rank]["small buffers"]:
+            assert_same_bits(received, chunk_of_columns(make_batch(), TWO_BY_TWO, rank))
 
 
 def test_a_batch_without_rows_is_dispatched(dispatched):
@@ -134,11 +165,21 @@ def with_other_lengths(columns: Columns) -> Columns:
     return replace(columns, lengths=lengths)
 
 
+def without_turns(columns: Columns) -> Columns:
+    """Drop every turn and keep the columns."""
+    none = {name: column[:0] for name, column in columns.per_turn.items()}
+    return replace(columns, turns=torch.zeros_like(columns.lengths), per_turn=none)
+
+
 FAULTS = {
     "column": (without_ids, ["column 'token_torch.int32'", "missing on rank 2"]),
-    "dtype": (with_wide_ids, ["torch.int32 on rank 0, 1, 3", "torch.int64 on rank 2"]),
+    "dtype": (
+        with_wide_ids,
+        ["int32 on rank 0, 1, 3", "int64 on rank 2", "have token_bytes"],
+    ),
+    "turns": (without_turns, ["row 5 on rank 2 has 4 tokens and 0 turns"]),
     "rows": (lambda columns: columns.select([0]), ["rank 2 passes 1 rows", "source gives it 2"]),
-    "lengths": (with_other_lengths, ["row 5 on rank 2 has", "the plan counts"]),
+    "lengths": (with_other_lengths, ["row 5 on rank 2 has 3 tokens", "the plan counts 4 and"]),
 }
 
 
@@ -192,7 +233,7 @@ def test_what_one_rank_has_wrong_is_refused_by_all_in_the_same_words(refusals, n
         assert part in messages[0]
 
 
-@pytest.mark.parametrize("transport", ["all_to_all", "gather_scatter", "local"])
+@pytest.mark.parametrize("transport", [*DISTRIBUTED, "local"])
 def test_one_rank_needs_no_process_group(transport):
     batch = make_batch()
     assert_same_bits(dispatch(make_plan(ALONE, ALONE), batch, transport=transport), batch)

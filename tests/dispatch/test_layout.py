@@ -2,6 +2,7 @@ from itertools import product
 
 import pytest
 from earl_dispatch import Layout
+from earl_dispatch.layout import chunk_bounds, overlap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,7 +86,36 @@ def test_an_impossible_layout_is_refused(owners, groups, message):
 
 
 def test_ranks_that_do_not_divide_into_groups_are_refused():
-    with pytest.raises(ValueError, match="multiple of replicas_per_group, got 3 and 2"):
+    with pytest.raises(ValueError, match="multiple of the ranks of a group, got 3 and 2"):
         Layout.contiguous(num_rows=3, num_ranks=3, replicas_per_group=2)
     with pytest.raises(ValueError, match="num_rows must be >= 0, got -1"):
         Layout.contiguous(num_rows=-1, num_ranks=1)
+
+
+def test_chunks_are_on_ranks_of_their_own_with_their_replicas():
+    layout = Layout.contiguous(num_rows=2, num_ranks=8, replicas_per_group=2, num_chunks=2)
+    assert layout.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert layout.replicas(1, 0) == (4, 5)
+    assert [layout.chunk_of(rank) for rank in range(9)] == [0, 0, 1, 1, 0, 0, 1, 1, 0]
+    assert layout.rows_of(3) == (0,)
+
+
+@given(length=st.integers(0, 100), num_chunks=st.integers(1, 7))
+def test_chunks_of_a_row_follow_one_another_and_differ_by_a_token(length, num_chunks):
+    bounds = [chunk_bounds(length, chunk, num_chunks) for chunk in range(num_chunks)]
+    assert [start for start, _ in bounds] == [0, *(stop for _, stop in bounds[:-1])]
+    assert bounds[-1][1] == length
+    sizes = [stop - start for start, stop in bounds]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_two_ranges_that_do_not_meet_have_nothing_in_common():
+    assert overlap((0, 4), (2, 9)) == (2, 4)
+    assert overlap((0, 2), (5, 9)) == (5, 5)
+
+
+def test_chunks_that_do_not_divide_a_group_are_refused():
+    with pytest.raises(ValueError, match="got 2 chunks and 3 ranks"):
+        Layout(owners=(), groups=((0, 1, 2),), num_chunks=2)
+    with pytest.raises(ValueError, match="num_chunks must be >= 1, got 0"):
+        Layout(owners=(), groups=((0,),), num_chunks=0)

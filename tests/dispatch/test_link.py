@@ -28,6 +28,28 @@ def exchange_without_rank_1() -> tuple[float, str]:
     return time.monotonic() - start_s, str(refused.value)
 
 
+def exchange_two_at_a_time() -> list[list[list[int]]]:
+    link = Link.open(None, timeout_s=20.0)
+    first, second = (link.start([buffer([value, link.rank])] * 2, [2, 2]) for value in (1, 2))
+    return [[part.tolist() for part in exchange.wait()] for exchange in (second, first)]
+
+
+def add_up() -> list[float]:
+    link = Link.open(None, timeout_s=20.0)
+    mine = torch.tensor([1.0, float(link.rank)], dtype=torch.float64)
+    total = link.sum(mine)
+    assert mine.tolist() == [1.0, float(link.rank)]
+    return total.tolist()
+
+
+def test_exchanges_may_overlap_and_be_awaited_in_any_order():
+    assert run_ranks(2, exchange_two_at_a_time) == [[[[2, 0], [2, 1]], [[1, 0], [1, 1]]]] * 2
+
+
+def test_values_are_added_up_over_ranks_beside_the_callers_own():
+    assert run_ranks(3, add_up) == [[3.0, 3.0]] * 3
+
+
 def test_buffers_of_any_size_reach_the_rank_they_are_for():
     assert run_ranks(3, exchange_sizes) == [
         [[], [], []],
@@ -41,9 +63,11 @@ def test_the_others_do_not_wait_for_a_missing_rank_beyond_the_timeout():
         if rank != 1:
             assert 0.4 < waited_s < 5.0
             assert f"rank {rank}: exchange with 3 ranks failed or took longer than 0.5 s" in message
+            assert "no answer from rank 1;" in message
 
 
 def test_a_process_on_its_own_exchanges_with_itself():
     link = Link.open(None, timeout_s=1.0)
     assert (link.rank, link.num_ranks) == (0, 1)
     assert [part.tolist() for part in link.exchange([buffer([1, 2])], [2])] == [[1, 2]]
+    assert link.sum(torch.tensor([2.0], dtype=torch.float64)).tolist() == [2.0]

@@ -23,6 +23,12 @@ def die_on_rank_1() -> None:
     time.sleep(60)
 
 
+def die_at_once_on_rank_1() -> int:
+    if dist.get_rank() == 1:
+        os._exit(3)
+    return dist.get_rank()
+
+
 def sleep_on_rank_1() -> None:
     if dist.get_rank() == 1:
         time.sleep(60)
@@ -40,6 +46,10 @@ def test_a_failing_rank_is_raised_with_its_traceback():
 def test_a_dead_rank_is_named_without_waiting_for_the_others():
     with pytest.raises(RuntimeError, match="rank 1 died without a result"):
         run_ranks(2, die_on_rank_1)
+
+
+def test_a_death_that_is_part_of_the_test_leaves_the_others_their_results():
+    assert run_ranks(2, die_at_once_on_rank_1, may_die=[1]) == [0, None]
 
 
 def test_a_rank_that_takes_too_long_is_named():

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from earl_dispatch import Layout, TransferPlan, bytes_per_row, plan_transfer
+from earl_dispatch import Layout, RowSizes, TransferPlan, plan_transfer
 from earl_dispatch.link import Link
 from earl_dispatch.testing import assert_same_bits, random_columns, run_ranks
 from earl_dispatch.transports.all_to_all import all_to_all
@@ -25,7 +25,7 @@ class RecordingLink(Link):
 
 def make_plan() -> TransferPlan:
     batch = random_columns(LENGTHS, torch.Generator().manual_seed(3))
-    return plan_transfer(SOURCE, TARGET, row_bytes=bytes_per_row(batch.schema(), LENGTHS))
+    return plan_transfer(SOURCE, TARGET, sizes=RowSizes.of_columns(batch))
 
 
 def send_and_record() -> list[list[int]]:

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from earl_dispatch import Columns, Layout, bytes_per_row, execute_local, plan_transfer
+from earl_dispatch import Columns, Layout, RowSizes, execute_local, plan_transfer
 from earl_dispatch.testing import assert_same_bits, random_columns
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ def layout_fields(draw, num_rows: int) -> dict[str, tuple]:
 def test_every_rank_gets_its_rows_in_order_whatever_the_layouts(data, lengths):
     source, target = (Layout(**data.draw(layout_fields(len(lengths)))) for _ in range(2))
     batch = random_columns(lengths, torch.Generator().manual_seed(data.draw(st.integers(0, 99))))
-    plan = plan_transfer(source, target, row_bytes=bytes_per_row(batch.schema(), lengths))
+    plan = plan_transfer(source, target, sizes=RowSizes.of_columns(batch))
 
     held = [batch.select(source.rows_of(rank)) for rank in range(plan.num_ranks)]
     for rank, received in enumerate(execute_local(plan, held)):
@@ -32,7 +32,7 @@ def test_every_rank_gets_its_rows_in_order_whatever_the_layouts(data, lengths):
 
 def test_columns_for_another_number_of_ranks_are_refused():
     layout = Layout.contiguous(num_rows=0, num_ranks=2)
-    plan = plan_transfer(layout, layout, row_bytes=[])
-    nothing = Columns(lengths=torch.zeros(0, dtype=torch.int64), per_token={}, per_row={})
+    nothing = Columns(lengths=torch.zeros(0, dtype=torch.int64), per_token={})
+    plan = plan_transfer(layout, layout, sizes=RowSizes.of(nothing.schema(), []))
     with pytest.raises(ValueError, match="the plan has 2 ranks, got columns of 1"):
         execute_local(plan, [nothing])

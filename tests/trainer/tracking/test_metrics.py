@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from earl_dispatch import Layout, plan_transfer
+from earl_dispatch import Layout, RowSizes, plan_transfer
 from earl_envs import EndReason
 from earl_selector import ContextReport, Decision
 from earl_trainer.tracking.metrics import (
@@ -110,7 +110,14 @@ def test_a_plan_is_reported_with_its_bytes():
     plan = plan_transfer(
         Layout.contiguous(num_rows=4, num_ranks=2),
         Layout.contiguous(num_rows=4, num_ranks=1),
-        row_bytes=[10, 20, 30, 40],
+        sizes=RowSizes(
+            lengths=(10, 20, 30, 40),
+            turns=(0,) * 4,
+            token_bytes=1,
+            num_bit_columns=0,
+            turn_bytes=0,
+            value_bytes=0,
+        ),
     )
     metrics = dispatch_metrics(plan)
 

@@ -2,15 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
 
-from earl_dispatch.columns import Columns, Schema, bytes_per_row
+from earl_dispatch.columns import Columns, Schema
+from earl_dispatch.layout import chunk_bounds
 from earl_dispatch.link import Link
 from earl_dispatch.plan import TransferPlan
+from earl_dispatch.sizes import RowSizes
 
 _DIGEST_BYTES = 32
 _SIZE_BYTES = 8
@@ -27,6 +29,14 @@ class Claim:
     """Column -> its kind and dtype."""
     problem: str
     """What is wrong on this rank by itself; empty if nothing is."""
+
+    @classmethod
+    def of(
+        cls, plan: object, *, transport: str, columns: Mapping[str, str], problem: str = ""
+    ) -> "Claim":
+        """State what is planned by the digest of its text."""
+        digest = hashlib.sha256(repr(plan).encode()).hexdigest()
+        return cls(plan=digest, transport=transport, columns=dict(columns), problem=problem)
 
 
 def require_agreement(claim: Claim, link: Link, *, device: torch.device) -> None:
@@ -53,10 +63,10 @@ def require_agreement(claim: Claim, link: Link, *, device: torch.device) -> None
 
 def make_claim(plan: TransferPlan, columns: Columns, transport: str, link: Link) -> Claim:
     """State plan, transport and schema, and what is wrong with the columns of this rank."""
-    return Claim(
-        plan=hashlib.sha256(repr(plan).encode()).hexdigest(),
+    return Claim.of(
+        plan,
         transport=transport,
-        columns=_describe(columns.schema()),
+        columns=describe_schema(columns.schema()),
         problem=_local_problem(plan, columns, link),
     )
 
@@ -70,12 +80,30 @@ def _local_problem(plan: TransferPlan, columns: Columns, link: Link) -> str:
             f"rank {link.rank} passes {columns.num_rows} rows, "
             f"the plan's source gives it {len(rows)}"
         )
-    actual_bytes = bytes_per_row(columns.schema(), columns.lengths.tolist())
-    for row, num_bytes in zip(rows, actual_bytes, strict=True):
-        if num_bytes != plan.row_bytes[row]:
+    return _size_problem(plan, columns, link.rank)
+
+
+def _size_problem(plan: TransferPlan, columns: Columns, rank: int) -> str:
+    """Compare schema and counts with what the plan was made for."""
+    schema, planned = columns.schema(), plan.sizes
+    actual = RowSizes.of(schema, ())
+    for what in ("token_bytes", "num_bit_columns", "turn_bytes", "value_bytes"):
+        mine, theirs = (int(getattr(sizes, what)) for sizes in (actual, planned))
+        if mine != theirs:
+            return f"the columns of rank {rank} have {what} {mine}, the plan counts {theirs}"
+    chunk = plan.source.chunk_of(rank)
+    counts = zip(
+        plan.source.rows_of(rank),
+        columns.lengths.tolist(),
+        columns.turn_counts().tolist(),
+        strict=True,
+    )
+    for row, num_tokens, num_turns in counts:
+        start, stop = chunk_bounds(planned.lengths[row], chunk, plan.source.num_chunks)
+        if (num_tokens, num_turns) != (stop - start, planned.turns[row]):
             return (
-                f"row {row} on rank {link.rank} has {num_bytes} bytes, "
-                f"the plan counts {plan.row_bytes[row]}"
+                f"row {row} on rank {rank} has {num_tokens} tokens and {num_turns} turns, "
+                f"the plan counts {stop - start} and {planned.turns[row]}"
             )
     return ""
 
@@ -105,8 +133,10 @@ def _who_says_what(values: Sequence[str]) -> str:
     )
 
 
-def _describe(schema: Schema) -> dict[str, str]:
+def describe_schema(schema: Schema) -> dict[str, str]:
+    """Return each column's kind and dtype."""
     kinds = {name: f"per token {dtype}" for name, dtype in schema.per_token}
+    kinds |= {name: f"per turn {dtype}" for name, dtype in schema.per_turn}
     return kinds | {name: f"per row {dtype}" for name, dtype in schema.per_row}
 
 

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -21,7 +21,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from earl_dispatch.columns import Columns
+from earl_dispatch.columns import Columns, spread
+from earl_dispatch.layout import Layout, chunk_bounds
 
 _DTYPES = (
     torch.bool,
@@ -57,7 +58,11 @@ class _Job:
 
 
 def run_ranks(
-    num_ranks: int, fn: Callable[..., object], *args: object, timeout_s: float = 60.0
+    num_ranks: int,
+    fn: Callable[..., object],
+    *args: object,
+    timeout_s: float = 60.0,
+    may_die: Sequence[int] = (),
 ) -> list[Any]:
     """Call `fn(*args)` in each of `num_ranks` new processes that form the default gloo group.
 
@@ -69,9 +74,10 @@ def run_ranks(
         fn: Function at the top level of its module; may return anything that can be pickled.
         args: Arguments, the same on all ranks.
         timeout_s: Longest time to wait for all results, the start of the processes included.
+        may_die: Ranks whose death the others survive.
 
     Returns:
-        The result of each rank.
+        The result of each rank; None for one that died.
 
     Raises:
         RuntimeError: If a rank fails, with its traceback.
@@ -87,16 +93,39 @@ def run_ranks(
         tempfile.TemporaryDirectory() as folder,
         _started(num_ranks, job, Path(folder) / "rendezvous", timeout_s) as connections,
     ):
-        return _collect(connections, timeout_s)
+        return _collect(connections, timeout_s, may_die)
 
 
 def random_columns(lengths: Sequence[int], generator: torch.Generator) -> Columns:
-    """Return a per-token and a per-row column of many dtypes, with random bits (NaNs included)."""
+    """Return a column of each kind and of many dtypes, with random bits (NaNs included).
+
+    Rows have 0 to 3 turns.
+    """
     num_tokens = sum(lengths)
+    turns = torch.randint(4, (len(lengths),), generator=generator)
     return Columns(
         lengths=torch.tensor(lengths, dtype=torch.int64),
         per_token={f"token_{d}": _random_bits(num_tokens, d, generator) for d in _DTYPES},
         per_row={f"row_{d}": _random_bits(len(lengths), d, generator) for d in _DTYPES},
+        turns=turns,
+        per_turn={f"turn_{d}": _random_bits(int(turns.sum()), d, generator) for d in _DTYPES},
+    )
+
+
+def chunk_of_columns(columns: Columns, layout: Layout, rank: int) -> Columns:
+    """Return what a rank holds of a whole batch under a layout."""
+    held = columns.select(layout.rows_of(rank))
+    bounds = [
+        chunk_bounds(length, layout.chunk_of(rank), layout.num_chunks)
+        for length in held.lengths.tolist()
+    ]
+    starts = torch.tensor([start for start, _ in bounds], dtype=torch.int64)
+    lengths = torch.tensor([stop - start for start, stop in bounds], dtype=torch.int64)
+    tokens = spread(held.offsets() + starts, lengths)
+    return replace(
+        held,
+        lengths=lengths,
+        per_token={name: column[tokens] for name, column in held.per_token.items()},
     )
 
 
@@ -104,8 +133,10 @@ def assert_same_bits(actual: Columns, expected: Columns) -> None:
     """Assert that two columns are equal bit for bit, so that a NaN equals only itself."""
     assert actual.schema() == expected.schema()
     assert actual.lengths.tolist() == expected.lengths.tolist()
-    for name, column in {**expected.per_token, **expected.per_row}.items():
-        found = {**actual.per_token, **actual.per_row}[name]
+    assert actual.turn_counts().tolist() == expected.turn_counts().tolist()
+    found_columns = {**actual.per_token, **actual.per_row, **actual.per_turn}
+    for name, column in {**expected.per_token, **expected.per_row, **expected.per_turn}.items():
+        found = found_columns[name]
         assert found.view(torch.uint8).equal(column.view(torch.uint8)), name
 
 
@@ -146,7 +177,9 @@ def _started(
             connection.close()
 
 
-def _collect(connections: Sequence[Connection], timeout_s: float) -> list[Any]:
+def _collect(
+    connections: Sequence[Connection], timeout_s: float, may_die: Sequence[int]
+) -> list[Any]:
     deadline_s = time.monotonic() + timeout_s
     results: dict[int, object] = {}
     while len(results) < len(connections):
@@ -157,14 +190,16 @@ def _collect(connections: Sequence[Connection], timeout_s: float) -> list[Any]:
         for connection in ready:
             assert isinstance(connection, Connection)
             rank = missing[connection]
-            results[rank] = _receive(rank, connection)
+            results[rank] = _receive(rank, connection, may_die=rank in may_die)
     return [results[rank] for rank in range(len(connections))]
 
 
-def _receive(rank: int, connection: Connection) -> object:
+def _receive(rank: int, connection: Connection, *, may_die: bool) -> object:
     try:
         failure, result = pickle.loads(connection.recv_bytes())
-    except EOFError:
+    except (EOFError, ConnectionResetError):
+        if may_die:
+            return None
         raise RuntimeError(f"rank {rank} died without a result") from None
     if failure:
         raise RuntimeError(f"rank {rank} failed:\n{failure}")

@@ -8,8 +8,10 @@ from earl_dispatch.columns import Columns
 from earl_dispatch.link import Link
 from earl_dispatch.plan import TransferPlan
 from earl_dispatch.transports.all_to_all import all_to_all
-from earl_dispatch.transports.gather_scatter import gather_scatter
+from earl_dispatch.transports.gather_scatter import gather_scatter, gather_scatter_pipelined
 from earl_dispatch.transports.local import local
+from earl_dispatch.transports.ray_store import ray_store
+from earl_dispatch.transports.shared_memory import shared_memory
 
 
 @runtime_checkable
@@ -29,6 +31,9 @@ TRANSPORTS: Mapping[str, Transport] = {
     "all_to_all": all_to_all,
     "gather_scatter": gather_scatter,
     "local": local,
+    "pipelined": gather_scatter_pipelined,
+    "ray_store": ray_store,
+    "shared_memory": shared_memory,
 }
 
 

@@ -1,61 +1,92 @@
 """Everything through rank 0: the central controller that direct transfers are measured against."""
 
-import torch
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import replace
 
 from earl_dispatch.columns import Columns
+from earl_dispatch.execution import Execution
 from earl_dispatch.layout import Layout
-from earl_dispatch.link import Link
-from earl_dispatch.plan import TransferPlan
-from earl_dispatch.rows import in_row_order, pick
-from earl_dispatch.wire import pack, unpack
+from earl_dispatch.link import Exchange, Link
+from earl_dispatch.plan import TransferPlan, plan_transfer
+from earl_dispatch.transports.rounds import run_rounds, start_round
 
-_CONTROLLER = 0
+NUM_PARTS = 32
+"""Parts of a pipelined batch: the first to come in and the last to go out are not overlapped, so
+that it takes 1 + 1/32 of the time of either direction, if there are as many rows on every rank."""
+_AHEAD = 3
+"""Parts that are under way in each direction; many would only queue before one another's
+acknowledgements."""
 
 
 def gather_scatter(plan: TransferPlan, columns: Columns, link: Link) -> Columns:
     """Gather all rows on rank 0, then send every rank all the rows it needs.
 
-    As controllers do, it follows the layouts and ignores which rows a rank already holds: the
-    leader of each group sends the group's rows, and every replica gets its own copy back.
+    As controllers do, it follows the layouts alone: which rows a rank already holds and which
+    ranks share a host is ignored, and every replica gets its own copy back.
     """
-    batch = _gather(plan, columns, link)
-    return _scatter(plan, batch, link)
+    to_controller, from_controller = central_plans(plan)
+    return run_rounds(from_controller, run_rounds(to_controller, columns, link), link)
 
 
-def _gather(plan: TransferPlan, columns: Columns, link: Link) -> Columns:
-    """Return the whole batch on rank 0 and no rows elsewhere."""
-    nothing = columns.select([])
-    outgoing = [nothing.lengths.new_empty(0, dtype=torch.uint8)] * link.num_ranks
-    incoming_bytes = [0] * link.num_ranks
-    senders = _leaders(plan.source)
-    if link.rank in senders:
-        outgoing[_CONTROLLER] = pack(columns)
-    if link.rank == _CONTROLLER:
-        for rank in senders:
-            incoming_bytes[rank] = sum(plan.row_bytes[row] for row in plan.source.rows_of(rank))
-    received = link.exchange(outgoing, incoming_bytes)
-    if link.rank != _CONTROLLER:
-        return nothing
-    schema = columns.schema()
-    held = {rank: plan.source.rows_of(rank) for rank in senders}
-    return in_row_order([
-        (held[rank], unpack(received[rank], schema, num_rows=len(held[rank]))) for rank in senders
-    ])
+def gather_scatter_pipelined(plan: TransferPlan, columns: Columns, link: Link) -> Columns:
+    """Do the same at full duplex: rank 0 hands out one part of the rows while the next comes in.
+
+    Some parts are under way in each direction at any time, so that neither waits for a rank to
+    unpack, pack or answer.
+    """
+    parts = _equal_parts(plan, NUM_PARTS)
+    to_controller, from_controller = (_cut(central, parts) for central in central_plans(plan))
+    gather = Execution(to_controller, columns, rank=link.rank)
+    # Rank 0 passes on from the columns that the gather fills part by part.
+    scatter = Execution(from_controller, gather.result(), rank=link.rank)
+    arriving = deque(start_round(gather, part, link) for part in range(_AHEAD))
+    leaving = deque[Exchange]()
+    for part in range(NUM_PARTS):
+        received = arriving.popleft().wait()
+        if part + _AHEAD < NUM_PARTS:
+            arriving.append(start_round(gather, part + _AHEAD, link))
+        gather.accept(part, dict(enumerate(received)))
+        leaving.append(start_round(scatter, part, link))
+        if part >= _AHEAD:
+            scatter.accept(part - _AHEAD, dict(enumerate(leaving.popleft().wait())))
+    for part in range(NUM_PARTS - _AHEAD, NUM_PARTS):
+        scatter.accept(part, dict(enumerate(leaving.popleft().wait())))
+    return scatter.result()
 
 
-def _scatter(plan: TransferPlan, batch: Columns, link: Link) -> Columns:
-    """Return what this rank needs of the batch that rank 0 holds."""
-    needed = plan.target.rows_of(link.rank)
-    outgoing = [batch.lengths.new_empty(0, dtype=torch.uint8)] * link.num_ranks
-    incoming_bytes = [0] * link.num_ranks
-    incoming_bytes[_CONTROLLER] = sum(plan.row_bytes[row] for row in needed)
-    if link.rank == _CONTROLLER:
-        every_row = range(plan.source.num_rows)
-        for rank in range(link.num_ranks):
-            outgoing[rank] = pack(pick(batch, every_row, plan.target.rows_of(rank)))
-    received = link.exchange(outgoing, incoming_bytes)
-    return unpack(received[_CONTROLLER], batch.schema(), num_rows=len(needed))
+def central_plans(plan: TransferPlan) -> tuple[TransferPlan, TransferPlan]:
+    """Return the plan that gathers everything on rank 0, and the one that hands it out."""
+    everything = Layout(owners=(0,) * plan.source.num_rows, groups=((0,),))
+    return (
+        plan_transfer(plan.source, everything, sizes=plan.sizes),
+        plan_transfer(everything, plan.target, sizes=plan.sizes),
+    )
 
 
-def _leaders(layout: Layout) -> tuple[int, ...]:
-    return tuple(group[0] for group in layout.groups)
+def _equal_parts(plan: TransferPlan, num_parts: int) -> list[frozenset[int]]:
+    """Return the rows of each part: of every group's rows the next share of their bytes."""
+    row_bytes = [plan.sizes.row_bytes(row) for row in range(plan.sizes.num_rows)]
+    total, before = defaultdict[int, int](int), defaultdict[int, int](int)
+    for row, owner in enumerate(plan.source.owners):
+        total[owner] += row_bytes[row]
+    parts: list[set[int]] = [set() for _ in range(num_parts)]
+    for row, owner in enumerate(plan.source.owners):
+        part = before[owner] * num_parts // max(total[owner], 1)
+        # Rows of no bytes at the end begin where the last part ends.
+        parts[min(part, num_parts - 1)].add(row)
+        before[owner] += row_bytes[row]
+    return [frozenset(rows) for rows in parts]
+
+
+def _cut(plan: TransferPlan, parts: Sequence[frozenset[int]]) -> TransferPlan:
+    """Make one round of each part, also of those that nothing is sent of."""
+    rounds = tuple(
+        tuple(
+            transfer._replace(rows=rows)
+            for transfer in plan.transfers
+            if (rows := tuple(row for row in transfer.rows if row in part))
+        )
+        for part in parts
+    )
+    return replace(plan, rounds=rounds)

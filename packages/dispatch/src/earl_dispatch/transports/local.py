@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from earl_dispatch.columns import Columns
+from earl_dispatch.execution import Execution
 from earl_dispatch.link import Link
 from earl_dispatch.plan import TransferPlan
-from earl_dispatch.rows import in_row_order, pick
 
 
 def execute_local(plan: TransferPlan, columns: Sequence[Columns]) -> list[Columns]:
@@ -23,16 +23,13 @@ def execute_local(plan: TransferPlan, columns: Sequence[Columns]) -> list[Column
     """
     if len(columns) != plan.num_ranks:
         raise ValueError(f"the plan has {plan.num_ranks} ranks, got columns of {len(columns)}")
-    held = [plan.source.rows_of(rank) for rank in range(plan.num_ranks)]
-    pieces = [
-        [(kept, pick(columns[rank], held[rank], kept))]
-        for rank, kept in enumerate(map(plan.kept_rows, range(plan.num_ranks)))
-    ]
-    for transfer in plan.transfers:
-        source = transfer.source_rank
-        rows = pick(columns[source], held[source], transfer.rows)
-        pieces[transfer.target_rank].append((transfer.rows, rows))
-    return [in_row_order(piece) for piece in pieces]
+    ranks = [Execution(plan, held, rank=rank) for rank, held in enumerate(columns)]
+    for number in range(len(plan.rounds)):
+        sent = [rank.outgoing(number) for rank in ranks]
+        for target, execution in enumerate(ranks):
+            buffers = {rank: out[target] for rank, out in enumerate(sent) if target in out}
+            execution.accept(number, buffers)
+    return [execution.result() for execution in ranks]
 
 
 def local(plan: TransferPlan, columns: Columns, link: Link) -> Columns:

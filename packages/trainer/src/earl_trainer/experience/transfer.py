@@ -1,6 +1,6 @@
 """From the ranks that prepared samples to the ranks that learn from them, by a plan."""
 
-from earl_dispatch import Columns, Layout, TransferPlan, bytes_per_row, dispatch, plan_transfer
+from earl_dispatch import Columns, Layout, RowSizes, TransferPlan, dispatch, plan_transfer
 
 
 def send_to_learner(columns: Columns) -> tuple[TransferPlan, Columns]:
@@ -16,6 +16,6 @@ def send_to_learner(columns: Columns) -> tuple[TransferPlan, Columns]:
     plan = plan_transfer(
         Layout.contiguous(num_rows=len(lengths), num_ranks=1),
         Layout.balanced(lengths, num_ranks=1),
-        row_bytes=bytes_per_row(columns.schema(), lengths),
+        sizes=RowSizes.of(columns.schema(), lengths),
     )
     return plan, dispatch(plan, columns, transport="local")

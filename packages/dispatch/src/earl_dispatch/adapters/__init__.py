@@ -1,0 +1,1 @@
+"""Other libraries' batches, in and out."""

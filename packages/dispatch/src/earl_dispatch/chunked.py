@@ -1,0 +1,55 @@
+"""Plans cut into more rounds, so that no rank needs large buffers."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import replace
+from itertools import accumulate
+
+from earl_dispatch.plan import Transfer, TransferPlan
+
+
+def limit_buffers(plan: TransferPlan, max_buffer_bytes: int) -> TransferPlan:
+    """Cut the rounds of a plan until what a rank sends, or receives, in one fits a buffer.
+
+    The messages are the same rows in smaller parts. A row that is larger than the buffer by itself
+    is not cut, and parts are even only as far as whole rows go: a round exceeds the limit by one
+    row of each message at most.
+
+    Args:
+        plan: The plan.
+        max_buffer_bytes: Most bytes that a rank sends, and receives, in one round.
+
+    Raises:
+        ValueError: If `max_buffer_bytes` is below 1.
+    """
+    if max_buffer_bytes < 1:
+        raise ValueError(f"max_buffer_bytes must be >= 1, got {max_buffer_bytes}")
+    largest = max((_largest_buffer(plan, transfers) for transfers in plan.rounds), default=0)
+    num_parts = -(-largest // max_buffer_bytes)
+    if num_parts <= 1:
+        return plan
+    rounds = [
+        tuple(cut for transfer in transfers if (cut := _part(plan, transfer, part, num_parts)).rows)
+        for transfers in plan.rounds
+        for part in range(num_parts)
+    ]
+    return replace(plan, rounds=tuple(transfers for transfers in rounds if transfers))
+
+
+def _largest_buffer(plan: TransferPlan, transfers: tuple[Transfer, ...]) -> int:
+    loads = defaultdict[tuple[str, int], int](int)
+    for transfer in transfers:
+        num_bytes = plan.bytes_of(transfer)
+        loads["sent", transfer.source_rank] += num_bytes
+        loads["received", transfer.target_rank] += num_bytes
+    return max(loads.values(), default=0)
+
+
+def _part(plan: TransferPlan, transfer: Transfer, part: int, num_parts: int) -> Transfer:
+    """Cut by tokens alone, so that what a rank passes on is cut as what it received."""
+    lengths = plan.sizes.lengths
+    through = list(accumulate((1 + lengths[row] for row in transfer.rows), initial=0))
+    first, last = (
+        bisect_left(through, place * through[-1] / num_parts) for place in (part, part + 1)
+    )
+    return transfer._replace(rows=transfer.rows[first:last])

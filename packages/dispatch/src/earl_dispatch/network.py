@@ -1,0 +1,108 @@
+"""What a transfer costs on hosts that are joined by a network: latency, bandwidth, floors.
+
+Every host has one link to a switch that does not block, the same rate in each direction; time on a
+link is the latency of each message plus bytes over rate (Hockney 1994, Parallel Computing 20(3)).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from earl_dispatch.bounds import missing_bytes
+from earl_dispatch.plan import TransferPlan
+
+Loads = Mapping[tuple[int, int], int | float]
+"""(source host, target host) -> bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """Links of equal hosts."""
+
+    bytes_per_s: float | int
+    """Rate of a host's link, in each direction."""
+    latency_s: float | int = 0.0
+    """Time that a message takes besides its bytes."""
+
+    def __post_init__(self) -> None:
+        if not self.bytes_per_s > 0 or self.latency_s < 0:
+            raise ValueError(
+                f"a network needs bytes_per_s > 0 and latency_s >= 0, got {self.bytes_per_s} and "
+                f"{self.latency_s}"
+            )
+
+    @classmethod
+    def gbps(cls, rate: float | int, *, latency_s: float | int = 0.0) -> "Network":
+        """Describe links by their rate in 10^9 bits per second."""
+        return cls(bytes_per_s=rate * 1e9 / 8, latency_s=latency_s)
+
+    def time_s(self, loads: Loads) -> float:
+        """Return how long messages that are all sent at once take: the busiest host decides.
+
+        max over hosts and directions of (latency x messages + bytes / rate).
+        """
+        costs = defaultdict[tuple[str, int], float](float)
+        for (source, target), num_bytes in loads.items():
+            if source != target and num_bytes:
+                cost = self.latency_s + num_bytes / self.bytes_per_s
+                costs["out", source] += cost
+                costs["in", target] += cost
+        return max(costs.values(), default=0.0)
+
+
+def round_loads(plan: TransferPlan, number: int) -> dict[tuple[int, int], int]:
+    """Return the bytes from host to host in one round of a plan."""
+    loads = defaultdict[tuple[int, int], int](int)
+    host = plan.hosts.of
+    for transfer in plan.rounds[number]:
+        loads[host[transfer.source_rank], host[transfer.target_rank]] += plan.bytes_of(transfer)
+    return dict(loads)
+
+
+def predicted_time_s(plan: TransferPlan, network: Network) -> float:
+    """Return how long the rounds of a plan take one after the other, without work on the hosts."""
+    return sum(network.time_s(round_loads(plan, number)) for number in range(len(plan.rounds)))
+
+
+def floor_time_s(plan: TransferPlan, network: Network) -> float:
+    """Return the time that no scheme goes below.
+
+    max over hosts n of max(I_n, E_n) / rate, with I_n the bytes that some rank of n needs and none
+    holds, and E_n those that are needed elsewhere and of which n is the only holder.
+    """
+    ingress, egress = host_bounds(plan)
+    busiest = max([*ingress.values(), *egress.values()], default=0)
+    return busiest / network.bytes_per_s
+
+
+def host_bounds(plan: TransferPlan) -> tuple[Mapping[int, int], Mapping[int, int]]:
+    """Return the fewest bytes into each host, and out of each host that alone holds them."""
+    egress = defaultdict[int, int](int)
+    source_hosts = [plan.hosts.hosts_of(group) for group in plan.source.groups]
+    target_hosts = [plan.hosts.hosts_of(group) for group in plan.target.groups]
+    for row, (held, needed) in enumerate(zip(plan.source.owners, plan.target.owners, strict=True)):
+        holders = source_hosts[held]
+        # Several chunks of a row on several hosts: none of them alone holds all that is needed.
+        if len(holders) == 1 and target_hosts[needed] - holders:
+            egress[min(holders)] += plan.sizes.row_bytes(row)
+    ingress = missing_bytes(plan.source, plan.target, plan.sizes, plan.hosts)
+    return {host: size for host, size in ingress.items() if size}, dict(egress)
+
+
+def balanced_floors(
+    total_bytes: float | int, num_hosts: int, network: Network
+) -> Mapping[str, float]:
+    """Return the closed-form floors for a batch that is spread and needed evenly over M hosts.
+
+    A controller on one of them takes in and gives out S (1 - 1/M) each, one after the other, or at
+    the same time over a full-duplex link; direct transfers load every link with S/M (1 - 1/M).
+
+    Returns:
+        Seconds of "gather_scatter", of it "pipelined", and of "all_to_all".
+    """
+    crossing = total_bytes * (1 - 1 / num_hosts)
+    return {
+        "gather_scatter": 2 * crossing / network.bytes_per_s,
+        "pipelined": crossing / network.bytes_per_s,
+        "all_to_all": crossing / num_hosts / network.bytes_per_s,
+    }

@@ -1,0 +1,50 @@
+from collections import defaultdict
+
+import pytest
+from earl_dispatch import Layout, execute_local, plan_transfer
+from earl_dispatch.chunked import limit_buffers
+from earl_dispatch.testing import assert_same_bits, chunk_of_columns
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(seed=st.integers(0, 2**32), limit=st.integers(1, 300))
+def test_smaller_rounds_move_the_same_bytes_to_the_same_places(
+    random_problem, sizes_of, seed, limit
+):
+    batch, source, target, hosts = random_problem(seed)
+    plan = plan_transfer(source, target, sizes=sizes_of(batch), hosts=hosts)
+    limited = limit_buffers(plan, limit)
+    assert limited.bytes_moved == plan.bytes_moved
+    held = [chunk_of_columns(batch, source, rank) for rank in range(plan.num_ranks)]
+    for rank, received in enumerate(execute_local(limited, held)):
+        assert_same_bits(received, chunk_of_columns(batch, target, rank))
+
+
+def test_a_round_fits_the_buffer_up_to_a_row_of_each_message(weigh):
+    source = Layout.contiguous(num_rows=64, num_ranks=2)
+    target = Layout(owners=(2, 3) * 32, groups=((0,), (1,), (2,), (3,)))
+    plan = limit_buffers(plan_transfer(source, target, sizes=weigh([10] * 64)), 100)
+    for transfers in plan.rounds:
+        sent = defaultdict(int)
+        for transfer in transfers:
+            sent[transfer.source_rank] += plan.bytes_of(transfer)
+        assert max(sent.values()) <= 100 + 2 * 10
+    assert len(plan.rounds) == 4
+
+
+def test_a_plan_that_fits_stays_as_it_is(weigh):
+    source = Layout.contiguous(num_rows=4, num_ranks=2)
+    target = Layout(owners=source.owners[::-1], groups=source.groups)
+    plan = plan_transfer(source, target, sizes=weigh([10] * 4))
+    assert limit_buffers(plan, 20) is plan
+
+
+def test_a_buffer_of_nothing_is_refused(weigh):
+    layout = Layout.contiguous(num_rows=1, num_ranks=1)
+    plan = plan_transfer(layout, layout, sizes=weigh([1]))
+    with pytest.raises(ValueError, match="max_buffer_bytes must be >= 1, got 0"):
+        limit_buffers(plan, 0)

@@ -1,0 +1,145 @@
+import os
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from earl_dispatch import Columns, Layout, RowSizes, TransferPlan, dispatch, plan_transfer
+from earl_dispatch.testing import assert_same_bits, chunk_of_columns, random_columns, run_ranks
+from earl_dispatch.transports.ray_store import Mailbox
+
+LENGTHS = (3, 0, 5, 1, 4, 2)
+SOURCE = Layout(owners=(0, 0, 1, 1, 0, 1), groups=((2, 0), (1,)))
+TARGET = Layout(owners=(1, 0, 0, 1, 1, 0), groups=((0, 1), (2,)))
+CHUNKED = Layout(owners=(0,) * 6, groups=((1, 2, 0),), num_chunks=3)
+TRANSPORTS = ("ray_store", "all_to_all", "gather_scatter", "pipelined")
+
+
+def make_batch() -> Columns:
+    return random_columns(LENGTHS, torch.Generator().manual_seed(3))
+
+
+def make_plan(target: Layout) -> TransferPlan:
+    return plan_transfer(SOURCE, target, sizes=RowSizes.of_columns(make_batch()))
+
+
+def dispatch_in_actor(rank: int, rendezvous: str) -> list[list[Columns]]:
+    import ray
+
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", init_method=rendezvous, rank=rank, world_size=3, timeout=timedelta(seconds=60)
+    )
+    held = chunk_of_columns(make_batch(), SOURCE, rank)
+    received = [
+        [
+            dispatch(make_plan(target), held, transport=transport, timeout_s=60.0)
+            for target in (TARGET, CHUNKED)
+        ]
+        for transport in TRANSPORTS
+    ]
+    assert ray.is_initialized()
+    dist.barrier()
+    dist.destroy_process_group()
+    return received
+
+
+def dispatch_as_driver(address: str, environment: dict[str, str]) -> tuple[Columns, float, float]:
+    """Attach a rank to a cluster by itself; return also the store's free and whole memory."""
+    # Ranks may come from a server that was started before the cluster and its access token.
+    os.environ.update(environment)
+    import ray
+
+    ray.init(address=address, log_to_driver=False)
+    rank = dist.get_rank()
+    held = chunk_of_columns(make_batch(), SOURCE, rank)
+    received = dispatch(make_plan(TARGET), held, transport="ray_store", timeout_s=60.0)
+    dist.barrier()
+    deadline_s = time.monotonic() + 20.0
+    while True:
+        free, whole = (
+            memory["object_store_memory"]
+            for memory in (ray.available_resources(), ray.cluster_resources())
+        )
+        if free == whole or time.monotonic() > deadline_s:
+            return received, free, whole
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Start a cluster of this machine, and return its address."""
+    ray = pytest.importorskip("ray")
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    source = str(Path(sys.modules["earl_dispatch"].__file__).parents[1])
+    context = ray.init(
+        address="local",
+        num_cpus=3,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=200 * 2**20,
+        runtime_env={"env_vars": {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}},
+    )
+    try:
+        yield context.address_info["gcs_address"]
+    finally:
+        ray.shutdown()
+        ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_actors_form_a_group_and_get_the_same_through_the_store_as_directly(cluster, tmp_path):
+    import ray
+
+    class Rank:
+        def call(self, *args):
+            return dispatch_in_actor(*args)
+
+    actors = [ray.remote(num_cpus=1)(Rank).remote() for _ in range(3)]
+    rendezvous = (tmp_path / "rendezvous").as_uri()
+    calls = [actor.call.remote(rank, rendezvous) for rank, actor in enumerate(actors)]
+    for rank, results in enumerate(ray.get(calls, timeout=300)):
+        for received in results:
+            for columns, target in zip(received, (TARGET, CHUNKED), strict=True):
+                assert_same_bits(columns, chunk_of_columns(make_batch(), target, rank))
+    mailbox = ray.get_actor("earl_dispatch_mailbox", namespace="earl_dispatch")
+    assert ray.get(mailbox.take.remote("any session", 0), timeout=60) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_processes_that_attach_to_a_cluster_use_its_store_and_leave_nothing_in_it(cluster):
+    environment = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
+    results = run_ranks(3, dispatch_as_driver, cluster, environment, timeout_s=120.0)
+    for rank, (received, free, whole) in enumerate(results):
+        assert_same_bits(received, chunk_of_columns(make_batch(), TARGET, rank))
+        assert free == whole
+
+
+def dispatch_without_ray() -> str:
+    held = chunk_of_columns(make_batch(), SOURCE, dist.get_rank())
+    with pytest.raises(ValueError, match="ray") as refused:
+        dispatch(make_plan(TARGET), held, transport="ray_store", timeout_s=20.0)
+    return str(refused.value)
+
+
+def test_ranks_without_ray_are_told_so_by_all():
+    expected = "transport 'ray_store' needs ray.init in the process of every rank, rank 0 has none"
+    assert run_ranks(3, dispatch_without_ray) == [expected] * 3
+
+
+def test_letters_are_taken_once_and_forgotten_with_their_session():
+    mailbox = Mailbox()
+    mailbox.post("one", 0, {1: ["a"], 2: ["b"]})
+    mailbox.post("one", 2, {1: ["c"]})
+    mailbox.post("two", 0, {1: ["d"]})
+    assert mailbox.take("one", 1) == {0: ["a"], 2: ["c"]}
+    assert mailbox.take("one", 1) == {}
+    mailbox.forget("one")
+    assert mailbox.take("one", 2) == {}
+    assert mailbox.take("two", 1) == {0: ["d"]}
+    assert mailbox.take("three", 1) == {}
