@@ -57,8 +57,10 @@ ray.shutdown()
 
 
 def run(*command: str | Path, cwd: Path = ROOT, timeout_s: float = 300) -> str:
+    # Below `uv run`, Ray would start its workers in that command's environment instead of this one.
+    env = {**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
     result = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=timeout_s, check=False
+        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=timeout_s, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout

@@ -41,7 +41,8 @@ def test_games_lists_every_game_in_columns(capsys):
 
     assert header.split("  ")[0] == "game"
     assert [row.split()[0] for row in rows] == game_ids()
-    for row in rows:
+    # Other tests of this process may have registered games that cannot be made.
+    for row in [row for row in rows if row.startswith("earl/")]:
         game = make_game(row.split()[0])
         facts = [row[: header.index(name) + len(name)].split()[-1]
                  for name in ("seats", "actions", "max moves")]  # fmt: skip

@@ -224,7 +224,7 @@ def test_the_family_lists_ids_and_says_how_to_play_them():
 
 
 # What the rest of TextArena 0.7.4 needs: data, services, libraries, or a newer Python.
-NEEDS = re.compile("data of NLTK|API key|No module named|SyntaxError|directory not found")
+NEEDS = re.compile("NLTK|API key|No module named|SyntaxError|directory not found|No such file")
 # These never come back from some replies.
 ENDLESS = {"PublicGoodsGame-v0", "Stratego-v0"}
 

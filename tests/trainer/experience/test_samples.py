@@ -206,7 +206,8 @@ def test_the_penalty_is_taken_per_game(make_episode):
         make_episode(games=[won, (0.0, EndReason.CONTEXT_LIMIT)], num_games=4),
     ]
 
-    assert rewards_of(episodes, RewardConfig(illegal_penalty=0.5)) == [-0.25, 0.25]
+    # Of the second the first game was won, the next cut, and two never began: they count as lost.
+    assert rewards_of(episodes, RewardConfig(illegal_penalty=0.5)) == [-0.25, -0.25]
 
 
 def test_seats_of_a_group_are_compared_apart(make_episode):

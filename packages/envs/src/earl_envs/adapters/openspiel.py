@@ -96,7 +96,7 @@ class OpenSpielGame(Game[SpielState]):
     def returns(self, state: SpielState) -> Sequence[float] | None:
         """Return OpenSpiel's returns once the state is terminal."""
         spiel = self._spiel(state)
-        return tuple(spiel.returns()) if spiel.is_terminal() else None
+        return tuple(map(float, spiel.returns())) if spiel.is_terminal() else None
 
     def text(self, state: SpielState, seat: int) -> str:
         """Show what OpenSpiel shows this seat, and the names of its legal moves."""
