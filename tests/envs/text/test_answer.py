@@ -204,3 +204,15 @@ def test_names_are_bared_of_one_pair_of_brackets_and_outer_blanks():
     assert [bare_name(name) for name in ("[a]", " [ a ] ", "a", "[[a]]", "[a", "")] == [
         *("a", "a", "a", "[a]", "[a", "")
     ]
+
+
+PARTS = (
+    *("<think>", "</think>", "<reasoning>", "[THINK]", "[/THINK]", "<answer>", "</answer>"),
+    *("[3]", "4", " so "),
+)
+
+
+@given(parts=st.lists(st.sampled_from(PARTS), max_size=8))
+def test_a_block_in_front_is_read_as_one_that_follows_a_blank(parts):
+    reply = "<think>" + "".join(parts)
+    assert find_answer(reply) == find_answer(" " + reply)

@@ -48,6 +48,11 @@ def find_answer(reply: str, *, cut: bool = False) -> str | AnswerFault:
     """
     if cut:
         reply += _CUT
+    if reply.startswith("<think>"):
+        # Most replies of models that reason: one block in front, which this takes out at once.
+        end = reply.find("<", len("<think>"))
+        if reply.startswith("</think>", end):
+            reply = reply[end + len("</think>") :]
     bracket = reply.find("[")  # one character is found faster than six
     if bracket >= 0 and reply.find("THINK]", bracket) >= 0:
         reply = reply.replace("[THINK]", "<think>").replace("[/THINK]", "</think>")
