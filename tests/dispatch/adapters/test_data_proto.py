@@ -79,14 +79,16 @@ def assert_same_proto(actual: Proto, expected: Proto) -> None:
     assert actual.meta_info == expected.meta_info
 
 
-def dispatch_protos() -> list[Proto]:
+def dispatch_protos() -> list[dict]:
     whole = make_proto()
     held = whole.rows(SOURCE.rows_of(dist.get_rank()))
     bare = replace(held, non_tensor_batch={})
-    return [
+    protos = [
         dispatch_data_proto(held, SOURCE, TARGET, transport="all_to_all", fill=FILL),
         dispatch_data_proto(bare, SOURCE, TARGET, transport="gather_scatter", fill=FILL),
     ]
+    assert [type(proto) for proto in protos] == [Proto, Proto]
+    return [vars(proto) for proto in protos]
 
 
 def dispatch_a_bad_proto() -> str:
@@ -102,8 +104,8 @@ def test_every_rank_gets_its_rows_of_everything():
     whole = make_proto()
     for rank, (full, bare) in enumerate(run_ranks(4, dispatch_protos)):
         expected = whole.rows(TARGET.rows_of(rank))
-        assert_same_proto(full, expected)
-        assert_same_proto(bare, replace(expected, non_tensor_batch={}))
+        assert_same_proto(Proto(**full), expected)
+        assert_same_proto(Proto(**bare), replace(expected, non_tensor_batch={}))
 
 
 def test_a_batch_that_one_rank_cannot_carry_is_refused_by_all():

@@ -71,7 +71,8 @@ def run_ranks(
 
     Args:
         num_ranks: Number of processes.
-        fn: Function at the top level of its module; may return anything that can be pickled.
+        fn: Function at the top level of its module; what it returns is pickled, so of no class of
+            a module that cannot be imported by name.
         args: Arguments, the same on all ranks.
         timeout_s: Longest time to wait for all results, the start of the processes included.
         may_die: Ranks whose death the others survive.
