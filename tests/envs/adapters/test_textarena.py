@@ -60,6 +60,13 @@ def test_reasoning_reaches_no_other_seat_and_chooses_no_move(env):
     assert "in cell 0" in env.observation(1)
 
 
+@pytest.mark.parametrize("kind", ["<THINK>{}</THINK>", "[THINK]{}[/THINK]", "{}</reasoning>"])
+def test_every_kind_of_reasoning_stays_with_its_seat(env, kind):
+    play(env, kind.format("[0] is a trap") + "[4]")
+    assert "trap" not in env.observation(1)
+    assert "in cell 4" in env.observation(1)
+
+
 @pytest.mark.parametrize("reply", ["", "no move", "[9]", "[4]", "\x00\x1b[31m", "\u4e2d\U0001f600"])
 def test_a_refused_reply_forfeits(env, reply):
     play(env, "[4]")
@@ -91,6 +98,8 @@ def test_a_finished_episode_takes_no_reply(env):
     fresh = TextArenaEnv("TicTacToe-v0", num_players=2)
     with pytest.raises(ValueError, match="never begun"):
         fresh.step("[4]")
+    with pytest.raises(ValueError, match=r"there is no news: call reset\(seed=...\) first"):
+        fresh.messages(0)
 
 
 def test_reset_forgets_the_last_episode(env):

@@ -7,41 +7,6 @@ from earl_envs.game import Game
 from earl_envs.registry import register_game
 
 
-class LastStone(Game):
-    """Whoever takes the last stone wins; no planes, any number of seats."""
-
-    num_actions = 3
-
-    def __init__(self, *, stones: int = 11, seats: int = 2):
-        self.num_seats, self.max_moves, self._stones = seats, stones, stones
-
-    def initial(self, rng):
-        return (self._stones, 0, 0)
-
-    def seat(self, state):
-        return state[1]
-
-    def legal(self, state):
-        return [action for action in range(3) if action + 1 <= state[0]]
-
-    def apply(self, state, action):
-        return (state[0] - action - 1, (state[1] + 1) % self.num_seats, state[1])
-
-    def returns(self, state):
-        if state[0]:
-            return None
-        return [1.0 if seat == state[2] else -1.0 for seat in range(self.num_seats)]
-
-    def text(self, state, seat):
-        return f"{state[0]} stones"
-
-    def move_name(self, state, action):
-        return f"[{action + 1}]"
-
-    def rules(self):
-        return "Take 1 to 3 stones, such as [2]. Whoever takes the last one wins."
-
-
 class Climb(Game):
     """One player climbs from a height that chance chose; the step up is scored, waiting is not."""
 
@@ -76,40 +41,41 @@ class Climb(Game):
         return planes
 
 
-class Faulty(LastStone):
-    """LastStone whose rules raise once fewer than `below` stones are left, in the named method."""
+def faulty(last_stone):
+    class Faulty(last_stone):
+        """Raises once fewer than `below` stones are left, in the named method."""
 
-    def __init__(self, *, method: str, below: int = 8):
-        super().__init__()
-        self._method, self._below = method, below
+        def __init__(self, *, method: str, below: int = 8):
+            super().__init__()
+            self._method, self._below = method, below
 
-    def _check(self, method, state):
-        if method == self._method and state[0] < self._below:
-            raise RuntimeError(f"{method} broke")
+        def _check(self, method, state):
+            if method == self._method and state[0] < self._below:
+                raise RuntimeError(f"{method} broke")
 
-    def apply(self, state, action):
-        self._check("apply", state)
-        return super().apply(state, action)
+        def apply(self, state, action):
+            self._check("apply", state)
+            return super().apply(state, action)
 
-    def text(self, state, seat):
-        self._check("text", state)
-        return super().text(state, seat)
+        def text(self, state, seat):
+            self._check("text", state)
+            return super().text(state, seat)
 
-    def planes(self, state, seat):
-        self._check("planes", state)
-        return np.full((1, 1, 4), state[0], np.uint8)
+        def planes(self, state, seat):
+            self._check("planes", state)
+            return np.full((1, 1, 4), state[0], np.uint8)
 
-
-GAMES = {
-    "faces/LastStone-v0": LastStone,
-    "faces/Climb-v0": Climb,
-    "faces/Faulty-v0": Faulty,
-}
+    return Faulty
 
 
 @pytest.fixture(scope="session", autouse=True)
-def registered_games():
-    for game_id, game_class in GAMES.items():
+def registered_games(last_stone):
+    games = {
+        "faces/LastStone-v0": last_stone,
+        "faces/Climb-v0": Climb,
+        "faces/Faulty-v0": faulty(last_stone),
+    }
+    for game_id, game_class in games.items():
         register_game(game_id, game_class)
-    for game_id in (*GAMES, "earl/TicTacToe-v0", "earl/ConnectFour-v0"):
+    for game_id in (*games, "earl/TicTacToe-v0", "earl/ConnectFour-v0"):
         register_with_frameworks(game_id)

@@ -63,7 +63,7 @@ def test_planes_unlike_a_board_are_not_drawn(board, planes):
 
 def test_other_games_are_drawn_as_text():
     game = make_game("faces/LastStone-v0")
-    eleven, seven = (render_rgb(game, (left, 0, 0), 0) for left in (11, 77))
+    eleven, seven = (render_rgb(game, (left, 0), 0) for left in (11, 77))
     assert eleven.shape == seven.shape
     assert eleven.shape[2] == 3
     ink = (eleven != eleven[0, 0]).any(axis=2)
@@ -76,9 +76,9 @@ def test_other_games_are_drawn_as_text():
 def test_long_lines_are_wrapped_and_unknown_characters_shown_as_blocks():
     game = make_game("faces/LastStone-v0")
     game.text = lambda state, seat: "x" * 100
-    tall = render_rgb(game, (1, 0, 0), 0)
+    tall = render_rgb(game, (1, 0), 0)
     game.text = lambda state, seat: "\u2603"
-    block = render_rgb(game, (1, 0, 0), 0)
+    block = render_rgb(game, (1, 0), 0)
     assert tall.shape[1] < 50 * 16
     assert tall.shape[0] == 3 * 24 + 4
     assert (block != block[0, 0]).any(axis=2).sum() == 15 * 16

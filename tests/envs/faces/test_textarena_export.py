@@ -153,4 +153,4 @@ def test_a_copy_in_mid_game_has_the_same_future(env_id):
         copied.step("[3]")
     assert env.get_observation() == twin.get_observation()
     assert env.record() == twin.record()
-    assert env.record().positions()[-1].state == (6, 0, 1)
+    assert env.record().positions()[-1].state == (6, 0)

@@ -38,7 +38,7 @@ def test_arrays_lie_apart_and_are_found_by_compiled_code(num_games):
     for number, array in enumerate(memory.arrays):
         expected = 1 if array.dtype == bool else number + 1
         assert (array == expected).all()
-        assert array.ctypes.data % 8 == 0
+        assert array.ctypes.data % 64 == 0
         if array.dtype != np.float32:
             assert _second_number(memory.block, number, array.itemsize) == expected
     assert _scores(memory.block) == arena.RETURNS + 1

@@ -1,5 +1,6 @@
 """Compiled batches against the games' own rules, move for move."""
 
+import pickle
 import subprocess
 import sys
 
@@ -109,14 +110,15 @@ def test_whole_games_end_alike_in_every_slot(game_id):
 @pytest.mark.parametrize("game_id", IDS)
 def test_threads_do_what_one_does(game_id):
     size = PARALLEL_GAMES + 7
-    many, one = (make_batch(game_id, batch_size=size, seed=5, autoreset=True) for _ in range(2))
-    num_threads = numba.get_num_threads()
-    some = np.arange(size - 3)
+    kwargs = {"batch_size": size, "seed": 5, "autoreset": True}
+    many, some = make_batch(game_id, **kwargs), np.arange(size - 3)
     for _ in range(12):
         many.step(many.random_actions())
         many.step(many.random_actions()[some], some)
+    num_threads = numba.get_num_threads()
     try:
         numba.set_num_threads(1)
+        one = make_batch(game_id, **kwargs)
         for _ in range(12):
             one.step(one.random_actions())
             one.step(one.random_actions()[some], some)
@@ -172,6 +174,45 @@ def test_actions_may_be_a_part_of_the_offered_ones():
     actions[:] = [1, 2, 3]
     batch.step(actions[1:], [0, 2])
     assert [batch.moves(index) for index in range(3)] == [(2,), (), (3,)]
+
+
+def test_drawn_actions_stay_as_they_are_until_the_next_are_asked_for():
+    batch = make_batch("earl/TicTacToe-v0", batch_size=3, seed=0, autoreset=True, backend="numba")
+    for _ in range(12):
+        actions = batch.random_actions()
+        kept = actions.copy()
+        before = [batch.moves(index) for index in range(3)]
+        batch.step(actions)
+        np.testing.assert_array_equal(actions, kept)
+        for index in np.flatnonzero(~batch.done).tolist():
+            assert batch.moves(index) == (*before[index], kept[index])
+
+
+@pytest.mark.parametrize("deed", ["step", "step one", "restart"])
+def test_actions_drawn_ahead_are_dropped_when_something_else_happens(deed):
+    fast, slow = _pair("earl/ConnectFour-v0", batch_size=6, seed=2, autoreset=True)
+    for turn in range(8):
+        for batch in (fast, slow):
+            batch.step(batch.random_actions())
+            if deed == "step":
+                batch.step([turn % 7] * 6)
+            elif deed == "step one":
+                batch.step([turn % 7], [3])
+            else:
+                batch.restart([turn % 6])
+        _assert_same(fast, slow)
+
+
+def test_a_copy_in_mid_game_draws_as_the_original_does():
+    batch = make_batch("earl/TicTacToe-v0", batch_size=5, seed=0, autoreset=True, backend="numba")
+    batch.step(batch.random_actions())
+    batch.step(batch.random_actions())
+    copied = pickle.loads(pickle.dumps(batch))
+    for _ in range(10):
+        np.testing.assert_array_equal(copied.random_actions(), batch.random_actions())
+        for each in (copied, batch):
+            each.step(each.random_actions())
+    assert [copied.moves(index) for index in range(5)] == [batch.moves(index) for index in range(5)]
 
 
 def test_buffers_are_the_same_memory_before_and_after_a_step():

@@ -43,17 +43,3 @@ def test_moves_outcomes_and_bytes_agree_with_the_rules(columns):
         np.testing.assert_array_equal(planes.reshape(2, 6, 7), GAME.planes(state, 1 - seat))
         assert np.flatnonzero(mask).tolist() == GAME.legal(state)
         assert mask.max(initial=0) <= 1
-
-
-@njit
-def _pick(legal, draw):
-    return connect_four.pick(legal, draw), connect_four.is_legal(legal, 2)
-
-
-def test_pick_spreads_the_draws_evenly_over_the_open_columns():
-    legal = 0b101_0100
-    draws = np.linspace(0, 2**31 - 1, 300).astype(np.int64).tolist()
-    picked = [_pick(legal, draw)[0] for draw in draws]
-    assert [picked.count(column) for column in range(7)] == [0, 0, 100, 0, 100, 0, 100]
-    assert _pick(legal, 0)[1]
-    assert not _pick(0b101_0000, 0)[1]

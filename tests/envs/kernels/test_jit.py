@@ -15,13 +15,14 @@ def _spread_all(array, word):
     jit.spread_16(array, 70, word)
     jit.spread_8(array, 90, word)
     jit.spread_4(array, 100, word)
+    jit.spread_32(array, 110, word)
 
 
 def test_spread_writes_the_lowest_bits_and_nothing_else():
-    array = np.full(110, 7, np.uint8)
+    array = np.full(150, 7, np.uint8)
     _spread_all(array, signed(WORD))
-    expected = np.full(110, 7, np.uint8)
-    for offset, width in ((3, 64), (70, 16), (90, 8), (100, 4)):
+    expected = np.full(150, 7, np.uint8)
+    for offset, width in ((3, 64), (70, 16), (90, 8), (100, 4), (110, 32)):
         expected[offset : offset + width] = [WORD >> place & 1 for place in range(width)]
     np.testing.assert_array_equal(array, expected)
 

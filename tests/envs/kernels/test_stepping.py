@@ -9,7 +9,7 @@ from earl_envs.games.tic_tac_toe import TicTacToe
 from earl_envs.kernels import arena
 from earl_envs.kernels.arena import Arena
 from earl_envs.kernels.batch import KernelBatch
-from earl_envs.kernels.stepping import UNSOUND, make_draw, make_step
+from earl_envs.kernels.stepping import CHUNK_GAMES, NOWHERE, UNSOUND, make_draw, make_step
 from earl_envs.kernels.tic_tac_toe import RULES
 
 STEP = make_step(RULES, everyone=False, parallel=False)
@@ -27,7 +27,7 @@ def memory() -> Arena:
 def _moves(memory: Arena, actions: list[int], indices: list[int]) -> int:
     memory.arrays[arena.ACTIONS][: len(actions)] = actions
     memory.arrays[arena.INDICES][: len(indices)] = indices
-    return STEP(memory.block, len(actions), arena.ACTIONS)
+    return STEP(memory.block, len(actions), arena.ACTIONS, NOWHERE)
 
 
 @pytest.mark.parametrize(
@@ -66,18 +66,48 @@ def test_returns_how_many_games_a_step_finished(memory):
 def test_draw_fills_in_legal_actions_of_the_games_named(memory):
     memory.arrays[arena.LEGAL][:] = [1 << 4, 1 << 7, 1 << 2]
     memory.arrays[arena.INDICES][:2] = [2, 0]
-    DRAW(memory.block, 2)
+    DRAW(memory.block, 2, arena.DRAWN)
     assert memory.arrays[arena.DRAWN][:2].tolist() == [2, 4]
+
+
+def test_a_step_draws_the_next_moves_where_it_is_told_to():
+    many = 2 * CHUNK_GAMES + 5
+    ahead, asked = (KernelBatch(TicTacToe(), seeds=range(many), autoreset=True) for _ in range(2))
+    step = make_step(RULES, everyone=True, parallel=False)
+    draw = make_draw(RULES, everyone=True, parallel=False)
+    for batch in (ahead, asked):
+        draw(batch._block, many, arena.DRAWN)
+    for turn in range(20):
+        source, following = (arena.DRAWN, arena.DRAWN_NEXT)[:: 1 - 2 * (turn % 2)]
+        finished = step(ahead._block, many, source, following)
+        assert step(asked._block, many, source, NOWHERE) == finished == ahead.done.sum()
+        draw(asked._block, many, following)
+        np.testing.assert_array_equal(ahead._arrays[following], asked._arrays[following])
+    assert ahead.episodes.min() > 0
+
+
+def test_games_in_step_write_their_moves_side_by_side():
+    many = CHUNK_GAMES + 3
+    batch = KernelBatch(TicTacToe(), seeds=range(many), autoreset=True)
+    for turn in range(25):
+        actions = batch.random_actions().copy()
+        batch.step(actions)
+        np.testing.assert_array_equal(batch._arrays[arena.MOVES][turn % 9], actions)
 
 
 @pytest.mark.slow
 def test_parallel_loops_make_the_same_moves():
-    serial, parallel = (KernelBatch(TicTacToe(), seeds=range(40), autoreset=True) for _ in range(2))
+    many = 3 * CHUNK_GAMES + 5
+    serial, parallel = (
+        KernelBatch(TicTacToe(), seeds=range(many), autoreset=True) for _ in range(2)
+    )
     step, draw = (make(RULES, everyone=True, parallel=True) for make in (make_step, make_draw))
-    for _ in range(30):
+    for turn in range(30):
         serial.step(serial.random_actions())
-        draw(parallel._block, 40)
-        step(parallel._block, 40, arena.DRAWN)
+        if turn == 0:
+            draw(parallel._block, many, arena.DRAWN)
+        source, following = (arena.DRAWN, arena.DRAWN_NEXT)[:: 1 - 2 * (turn % 2)]
+        step(parallel._block, many, source, following)
     np.testing.assert_array_equal(parallel._block[192:], serial._block[192:])
 
 

@@ -14,11 +14,6 @@ def _move(own, other, action):
     return tic_tac_toe.move(own, other, action)
 
 
-@njit
-def _is_legal(legal, action):
-    return tic_tac_toe.is_legal(legal, action)
-
-
 def test_every_move_of_every_position_agrees_with_the_rules():
     seen, frontier = {(0, 0)}, [(0, 0)]
     while frontier:
@@ -35,12 +30,6 @@ def test_every_move_of_every_position_agrees_with_the_rules():
                 seen.add(reached)
                 frontier.append(reached)
     assert len(seen) == 5_478
-
-
-def test_legal_is_what_is_named_and_empty():
-    for action in (-(2**63), -1, 9, 64, 73, 2**63 - 1):
-        assert not _is_legal(511, action)
-    assert [action for action in range(9) if _is_legal(0b100_000_101, action)] == [0, 2, 8]
 
 
 @njit

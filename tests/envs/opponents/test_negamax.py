@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from earl_envs import Game, make_game, make_opponent
+from earl_envs import make_game, make_opponent
 from earl_envs.games.connect_four import ConnectFour
 from earl_envs.opponents.negamax import Negamax
 
@@ -49,43 +49,14 @@ def test_wins_soon_and_loses_late():
 
 @pytest.mark.parametrize("depth", [2, 4, 5])
 @pytest.mark.parametrize("state", [(6, 0), (7, 1), (9, 0), (11, 1)])
-def test_remembered_positions_do_not_change_the_choice(state, depth):
+def test_remembered_positions_do_not_change_the_choice(last_stone, state, depth):
     # The same stones are reached in few large moves and in many small ones: what was found out
     # with more moves to go must not be used with fewer.
-    game = LastStone()
+    game = last_stone()
     values = {a: plain(game, game.apply(state, a), depth - 1) for a in game.legal(state)}
     pick = max if game.seat(state) == 0 else min
     best = {a for a, value in values.items() if value == pick(values.values())}
     assert moves_of(Negamax(depth=depth), game, state) == best
-
-
-class LastStone(Game):
-    """Take one to three stones; whoever takes the last one wins."""
-
-    num_seats, num_actions, max_moves = 2, 3, 11
-
-    def initial(self, rng):
-        return (11, 0)
-
-    def seat(self, state):
-        return state[1]
-
-    def legal(self, state):
-        return [a for a in range(3) if a + 1 <= state[0]]
-
-    def apply(self, state, action):
-        return (state[0] - action - 1, 1 - state[1])
-
-    def returns(self, state):
-        if state[0]:
-            return None
-        return (-1.0, 1.0) if state[1] == 0 else (1.0, -1.0)
-
-    def text(self, state, seat):
-        return f"{state[0]} stones"
-
-    def move_name(self, state, action):
-        return f"[{action + 1}]"
 
 
 def plain(game, state, depth, ply=1):
@@ -130,7 +101,7 @@ def test_other_boards_and_a_missing_numba_are_played_by_the_rules():
     assert moves_of(Negamax(depth=3), game, state, 5) == {3}
     code = (
         "import sys; sys.modules['numba'] = None;"
-        "import numpy as np; from earl_envs import Game, make_game, make_opponent;"
+        "import numpy as np; from earl_envs import make_game, make_opponent;"
         f"print(make_opponent('negamax:2').move(make_game({C4!r}), (16513, 33026), 0,"
         "np.random.default_rng(0)))"
     )

@@ -9,38 +9,6 @@ from earl_envs.testing.check import find
 from earl_envs.testing.context import make_context
 
 
-class Stones(Game):
-    """Take one or two of five to eight stones; the last one wins. State: (stones, seat to move)."""
-
-    num_seats, num_actions, max_moves = 2, 2, 8
-
-    def initial(self, rng):
-        return int(rng.integers(5, 9)), 0
-
-    def seat(self, state):
-        return state[1]
-
-    def legal(self, state):
-        return [action for action in range(2) if action < state[0]]
-
-    def apply(self, state, action):
-        return state[0] - action - 1, 1 - state[1]
-
-    def returns(self, state):
-        if state[0]:
-            return None
-        return (-1.0, 1.0) if state[1] == 0 else (1.0, -1.0)
-
-    def text(self, state, seat):
-        return f"{state[0]} stones"
-
-    def move_name(self, state, action):
-        return f"[{action + 1}]"
-
-    def rules(self):
-        return "Take 1 or 2 stones."
-
-
 class Sealed(Game):
     """Rock, paper, scissors; seat 1 chooses without seeing what seat 0 did. State: the choices."""
 
@@ -81,7 +49,24 @@ class Sealed(Game):
 
 
 @pytest.fixture
-def stones():
+def stones(last_stone):
+    class Stones(last_stone):
+        """Take one or two of five to eight stones."""
+
+        num_seats, num_actions, max_moves = 2, 2, 8
+
+        def __init__(self):
+            """Keep the numbers of the class, which liars change."""
+
+        def initial(self, rng):
+            return int(rng.integers(5, 9)), 0
+
+        def legal(self, state):
+            return [action for action in range(2) if action < state[0]]
+
+        def rules(self):
+            return "Take 1 or 2 stones."
+
     return Stones
 
 

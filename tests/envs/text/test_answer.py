@@ -76,6 +76,8 @@ MISSING, UNMATCHED, AMBIGUOUS = AnswerFault
         ("<think>[a]</THINK>[b]", MISSING),
         ("[THINK][a]<answer>a</answer>[/THINK][b]", "b"),
         ("[THINK]one</think>[/THINK]<answer>[b]</answer>", "b"),
+        ("[THINK]<answer>a</answer>[/THINK][b]", "b"),
+        ("[b][THINK]<answer>a</answer>", "b"),
         ("[b][THINK][a]", "b"),
         ("[a][/THINK]b", MISSING),
         ("<think>a<b</think> 1 < 2 <answer>[b]</answer>", "b"),
@@ -88,6 +90,7 @@ MISSING, UNMATCHED, AMBIGUOUS = AnswerFault
 )
 def test_answer_of_a_reply(reply, answer):
     assert find_answer(reply) == answer
+    assert find_answer("prose " * 12 + reply) == answer
 
 
 @pytest.mark.parametrize(
@@ -109,6 +112,13 @@ def test_answer_of_a_reply(reply, answer):
 )
 def test_answer_of_a_cut_reply_is_structured_or_at_its_end(reply, answer):
     assert find_answer(reply, cut=True) == answer
+    assert find_answer("prose " * 12 + reply, cut=True) == answer
+
+
+def test_a_reply_is_read_as_cut_whatever_it_meant_before():
+    assert find_answer("[a] or") == "a"
+    assert find_answer("[a] or", cut=True) == MISSING
+    assert find_answer("[a] or") == "a"
 
 
 @given(st.lists(st.sampled_from(["[", "]", "{", "}", r"\boxed{", "a", "\x00", "é", "\ud800"])))
@@ -143,8 +153,17 @@ SOUP = st.lists(
 @settings(max_examples=200)
 @given(SOUP)
 def test_shortcuts_for_usual_replies_change_no_answer(reply):
-    # The additions mean nothing, but a reply that begins and ends so is never a usual one.
-    assert find_answer(f" {reply}</b>") == find_answer(reply)
+    # The additions mean nothing, but a reply that begins so and is so long is never a usual one.
+    assert find_answer(f"<b>{reply}{'.' * 64}") == find_answer(reply)
+
+
+@given(
+    prose=st.text(st.characters(exclude_characters="[<\\"), min_size=65),
+    reply=SOUP,
+    block=st.sampled_from(["", "<think>1 < 2</think>", "1, 2</think>"]),
+)
+def test_prose_in_front_of_a_reply_changes_no_answer(prose, reply, block):
+    assert find_answer(block + prose + reply) == find_answer(reply)
 
 
 @given(

@@ -6,19 +6,20 @@ from earl_envs.text.transcript import Transcript
 
 
 def _transcript(history: str) -> Transcript:
-    blank = Transcript(
+    transcript = Transcript(
         history=make_history(history), count_tokens=len, system="rules", system_tokens=5
     )
     for n in range(4):
-        blank = blank.add(f"board {n}", f"[{n}]!")
-    return blank
+        transcript.add(f"board {n}", f"[{n}]{'!' * n}")
+    return transcript
 
 
-@pytest.mark.parametrize("history", ["full", "last-1", "last-3", "board-only"])
+@pytest.mark.parametrize("history", ["full", "last-1", "last-3", "last-9", "board-only"])
 def test_counted_tokens_are_those_of_the_messages(history):
-    transcript = _transcript(history)
-    chat = transcript.messages("now")
-    assert transcript.prompt_tokens("now") == sum(len(message.content) for message in chat)
+    for transcript in (_transcript(history), _transcript(history).copy()):
+        *past, newest = transcript.messages("now")
+        assert newest.content == "now"
+        assert transcript.past_tokens == sum(len(message.content) for message in past)
 
 
 def test_texts_are_counted_once():
@@ -30,13 +31,17 @@ def test_texts_are_counted_once():
 
     transcript = Transcript(
         history=make_history("full"), count_tokens=count, system="rules", system_tokens=5
-    ).add("board", "[1]")
-    transcript.prompt_tokens("now")
-    assert counted == ["board", "[1]", "now"]
+    )
+    exchange = transcript.add("board", "[1]")
+    assert (exchange.message_tokens, exchange.reply_tokens, transcript.past_tokens) == (5, 3, 13)
+    transcript.copy()
+    assert counted == ["board", "[1]"]
 
 
-def test_adding_leaves_the_old_value_as_it_was():
+def test_a_copy_grows_by_itself():
     old = _transcript("full")
-    new = old.add("board 4", "[4]")
-    assert [message.content for message in old.messages("x")][-3:] == ["board 3", "[3]!", "x"]
+    new = old.copy()
+    new.add("board 4", "[4]")
+    assert [message.content for message in old.messages("x")][-3:] == ["board 3", "[3]!!!", "x"]
     assert [message.content for message in new.messages("x")][-3:] == ["board 4", "[4]", "x"]
+    assert new.past_tokens == old.past_tokens + len("board 4[4]")

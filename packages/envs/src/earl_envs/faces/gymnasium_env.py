@@ -1,24 +1,23 @@
 """A game as a Gymnasium environment with numbered moves."""
 
-from typing import Any, SupportsIndex, final
+from typing import Any, final
 
-import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from earl_envs.faces.episode import EpisodeKey, Table, next_key
+from earl_envs.faces.episode import EpisodeKey, Table
 from earl_envs.faces.observation import Board
-from earl_envs.faces.options import as_seed, check_options
-from earl_envs.faces.render import RENDER_MODES, check_render_mode, render
+from earl_envs.faces.render import render
+from earl_envs.faces.series import SeriesEnv
 from earl_envs.faces.single_agent import SingleAgent
 from earl_envs.opponents.base import Opponent
 from earl_envs.record import GameRecord
 
 
 @final
-class GameEnv(gymnasium.Env[Board, np.int64]):
-    """Moves in, board arrays out.
+class GameEnv(SeriesEnv[Board, np.int64]):
+    """Moves in, board arrays out; see `SeriesEnv` for seeds and copies.
 
     The observation is the board array of the agent's seat, `info["action_mask"]` (int8) marks the
     legal actions and `info["seat"]` names the seat. The reward is 0 until the end and then the
@@ -30,16 +29,11 @@ class GameEnv(gymnasium.Env[Board, np.int64]):
     An action outside the action space is refused with a ValueError. One that is not legal now
     forfeits the game, unless `illegal` says otherwise.
 
-    Episode k after `reset(seed=s)` depends on s and k alone, opponents included. A copy made in
-    mid-game, by deepcopy or pickle, has the same state and the same future.
-
     Example:
         env = gymnasium.make("earl/ConnectFour-v0", opponent="random", seat=1)
         board, info = env.reset(seed=0)
         board, reward, terminated, truncated, info = env.step(3)
     """
-
-    metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 2}  # noqa: RUF012
 
     def __init__(
         self,
@@ -62,25 +56,11 @@ class GameEnv(gymnasium.Env[Board, np.int64]):
             render_mode: `ansi`, `rgb_array` or None.
             **params: Keyword arguments of the game's class.
         """
-        check_render_mode(render_mode)
+        super().__init__(render_mode=render_mode)
         table = Table.lay(game_id, params)
-        self.render_mode = render_mode
         self.observation_space = table.board
         self.action_space = Discrete(table.game.num_actions)
         self._agent = SingleAgent(table, opponent=opponent, seat=seat, illegal=illegal)
-        self._key: EpisodeKey | None = None
-
-    def reset(
-        self, *, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Board, dict[str, Any]]:
-        """Begin a new series of episodes, or without a seed the next episode of the series."""
-        check_options(options)
-        seed = as_seed(seed)
-        super().reset(seed=seed)
-        first = self.np_random_seed if self._key is None else None
-        self._key = next_key(self._key, first if seed is None else seed)
-        self._agent.begin(self._key)
-        return self._agent.observe(), self._agent.info()
 
     def step(self, action: object) -> tuple[Board, float, bool, bool, dict[str, Any]]:
         """Make a move, any kind of integer, and let the others answer; see the class."""
@@ -98,3 +78,7 @@ class GameEnv(gymnasium.Env[Board, np.int64]):
     def record(self) -> GameRecord:
         """Return what replays the episode to its present state."""
         return self._agent.episode.record()
+
+    def _begin(self, key: EpisodeKey) -> tuple[Board, dict[str, Any]]:
+        self._agent.begin(key)
+        return self._agent.observe(), self._agent.info()

@@ -2,19 +2,19 @@
 
 import string
 from dataclasses import asdict
-from typing import Any, SupportsIndex, final
+from typing import Any, final
 
-import gymnasium
 import numpy as np
 from gymnasium.spaces import Text
 from numpy.typing import NDArray
 
 from earl_envs.boundary import Failure, attempt
 from earl_envs.end_reason import CUTS, FAILURES
-from earl_envs.faces.episode import EpisodeKey, ending, next_key
-from earl_envs.faces.options import as_policy, as_seed, check_options
+from earl_envs.faces.episode import EpisodeKey, ending
+from earl_envs.faces.options import as_policy
 from earl_envs.faces.others import Others
-from earl_envs.faces.render import RENDER_MODES, check_render_mode, render
+from earl_envs.faces.render import render
+from earl_envs.faces.series import SeriesEnv
 from earl_envs.opponents.base import Opponent
 from earl_envs.record import GameRecord
 from earl_envs.registry import make_game
@@ -45,7 +45,7 @@ class AnyText(Text):
 
 
 @final
-class GameTextEnv(gymnasium.Env[str, str]):
+class GameTextEnv(SeriesEnv[str, str]):
     """Replies in, messages out.
 
     The observation is what the agent's seat is told now; the first one of an episode begins with
@@ -60,8 +60,6 @@ class GameTextEnv(gymnasium.Env[str, str]):
         message, info = env.reset(seed=0)
         message, reward, terminated, truncated, info = env.step("The centre: [5]")
     """
-
-    metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 2}  # noqa: RUF012
 
     def __init__(
         self,
@@ -86,9 +84,8 @@ class GameTextEnv(gymnasium.Env[str, str]):
             render_mode: `ansi`, `rgb_array` or None.
             **params: Keyword arguments of the game's class.
         """
-        check_render_mode(render_mode)
+        super().__init__(render_mode=render_mode)
         as_policy(illegal)
-        self.render_mode = render_mode
         self.observation_space = AnyText()
         self.action_space = AnyText()
         self._game_id, self._params = game_id, params
@@ -96,25 +93,8 @@ class GameTextEnv(gymnasium.Env[str, str]):
         self._chat = ChatEnv(self._game, history=history, illegal=illegal)
         self._others = Others(game_id, self._game, opponent=opponent, seat=seat)
         self._seat = self._mover = self._others.seat
-        self._key: EpisodeKey | None = None
         self._num_replies = 0
         self._informed: set[int] = set()
-
-    def reset(
-        self, *, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
-        """Begin a new series of episodes, or without a seed the next episode of the series."""
-        check_options(options)
-        seed = as_seed(seed)
-        super().reset(seed=seed)
-        first = self.np_random_seed if self._key is None else None
-        self._key = next_key(self._key, first if seed is None else seed)
-        self._num_replies = 0
-        self._informed.clear()
-        self._chat.reset(seed=self._key.game_seed)
-        self._others.begin(self._key)
-        self._let_others_play()
-        return self._observe(), self._info(ChatStep(action=None))
 
     def step(self, action: object) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Take the agent's reply and let the others answer; see the class."""
@@ -139,6 +119,14 @@ class GameTextEnv(gymnasium.Env[str, str]):
     def record(self) -> GameRecord:
         """Return what replays the episode to its present state."""
         return self._chat.record(self._game_id, **self._params)
+
+    def _begin(self, key: EpisodeKey) -> tuple[str, dict[str, Any]]:
+        self._num_replies = 0
+        self._informed.clear()
+        self._chat.reset(seed=key.game_seed)
+        self._others.begin(key)
+        self._let_others_play()
+        return self._observe(), self._info(ChatStep(action=None))
 
     def _let_others_play(self) -> None:
         chat = self._chat

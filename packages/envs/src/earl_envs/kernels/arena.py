@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 
 from earl_envs.kernels.rules import KernelRules
 
-BOARDS, LEGAL, KEYS, ACTIONS, INDICES, RETURNS, NUM_MOVES, EPISODES = range(8)
-SEATS, DONE, SEEN, MOVES, OBSERVATIONS, FINAL, MASK, DRAWN = range(8, 16)
-"""Numbers of the regions. BOARDS are the cells of the seat to move and of the other one, of seats 0
-and 1 once the game is over; LEGAL are the moves as bits, KEYS the slots' seeds; SEEN marks the
-games named in a call. ACTIONS are the moves that a caller gave, DRAWN those drawn at random."""
+OWN, OTHER, LEGAL, KEYS, ACTIONS, INDICES, RETURNS, NUM_MOVES, EPISODES = range(9)
+SEATS, DONE, SEEN, MOVES, OBSERVATIONS, FINAL, MASK, STARTS = range(9, 17)
+DRAWN, DRAWN_NEXT, OUTCOMES, FINISHED = range(17, 21)
+"""Numbers of the regions. OWN and OTHER are the cells of the seat to move and of its opponent, of
+seats 0 and 1 once the game is over; LEGAL are the moves as bits, KEYS the slots' seeds; SEEN marks
+the games named in a call. ACTIONS are the moves that a caller gave, DRAWN and DRAWN_NEXT those
+drawn at random. MOVES are rows in a ring, of which a game fills one after the other from its one of
+STARTS: games that step together write side by side. OUTCOMES are those of the moves of a call,
+FINISHED the games that each chunk of them finished."""
 
-AUTORESET, NUM_GAMES = 20, 21
+AUTORESET, NUM_GAMES = 22, 23
 """Places of two numbers in the head, after the offsets of the regions in bytes."""
 
 _HEAD_BYTES = 192
@@ -55,10 +59,13 @@ class Arena:
     def __init__(self, rules: KernelRules, *, num_games: int, autoreset: bool) -> None:
         shapes = _shapes(rules, num_games)
         sizes = [np.dtype(kind).itemsize * int(np.prod(shape)) for kind, shape in shapes]
-        # Whatever the number of games, every array is aligned for its type.
+        # Every array begins a line of the cache: vectors do not reach over two lines, and threads
+        # that take so many games each do not share any.
         padded = [-(-size // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES for size in sizes]
         offsets = np.cumsum([_HEAD_BYTES, *padded])
-        self.block = np.zeros(offsets[-1], np.uint8)
+        room = np.zeros(offsets[-1] + _ALIGNMENT_BYTES, np.uint8)
+        skipped = -room.ctypes.data % _ALIGNMENT_BYTES
+        self.block = room[skipped : skipped + int(offsets[-1])]
         head = self.block[:_HEAD_BYTES].view(np.int64)
         head[: len(offsets)] = offsets
         head[AUTORESET], head[NUM_GAMES] = autoreset, num_games
@@ -71,7 +78,8 @@ class Arena:
 def _shapes(rules: KernelRules, num_games: int) -> list[tuple[type, tuple[int, ...]]]:
     planes = (num_games, *rules.planes_shape)
     return [
-        (np.int64, (num_games, 2)),
+        (np.int64, (num_games,)),
+        (np.int64, (num_games,)),
         (np.int64, (num_games,)),
         (np.int64, (num_games,)),
         (np.int64, (num_games,)),
@@ -82,9 +90,13 @@ def _shapes(rules: KernelRules, num_games: int) -> list[tuple[type, tuple[int, .
         (np.int8, (num_games,)),
         (np.bool_, (num_games,)),
         (np.uint8, (num_games,)),
-        (np.int8, (num_games, rules.max_moves)),
+        (np.int8, (rules.max_moves, num_games)),
         (np.uint8, planes),
         (np.uint8, planes),
         (np.bool_, (num_games, rules.num_actions)),
+        (np.int8, (num_games,)),
         (np.int64, (num_games,)),
+        (np.int64, (num_games,)),
+        (np.int8, (num_games,)),
+        (np.int32, (num_games,)),
     ]

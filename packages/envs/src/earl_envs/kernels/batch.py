@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from earl_envs.batch_base import Batch, read_only
 from earl_envs.game import Game
 from earl_envs.kernels import arena
-from earl_envs.kernels.arena import ACTIONS, DRAWN, Arena
+from earl_envs.kernels.arena import ACTIONS, DRAWN, DRAWN_NEXT, Arena
 from earl_envs.kernels.bits import signed
 from earl_envs.kernels.names import kernel_name
 from earl_envs.kernels.rules import KernelRules
-from earl_envs.kernels.stepping import UNSOUND, Loop, make_draw, make_step
+from earl_envs.kernels.stepping import NOWHERE, UNSOUND, Loop, make_draw, make_step
 
 PARALLEL_GAMES = 4096
 """From so many games on, waking the other threads takes less time than they save."""
@@ -41,6 +41,7 @@ class KernelBatch(Batch):
         memory = Arena(self._rules, num_games=self.batch_size, autoreset=autoreset)
         self._block, self._arrays = memory.block, memory.arrays
         self._actions, self._indices = self._arrays[ACTIONS], self._arrays[arena.INDICES]
+        self._drawn_in, self._has_next = DRAWN, False
         self._drawn = self._arrays[DRAWN]
         views = [read_only(array) for array in self._arrays]
         self.seats, self.done = views[arena.SEATS], views[arena.DONE]
@@ -49,7 +50,7 @@ class KernelBatch(Batch):
         self._observations, self._final = views[arena.OBSERVATIONS], views[arena.FINAL]
         self._arrays[arena.KEYS][:] = [signed(seed % 2**64) for seed in seeds]
         self._set_up(np.arange(self.batch_size))
-        self._step, self._draw = _loops(name, everyone=True, parallel=False)
+        self._step, self._draw = self._loops(self.batch_size, everyone=True)
 
     def __getstate__(self) -> dict[str, Any]:
         # All else is views of the block, or compiled code.
@@ -80,15 +81,19 @@ class KernelBatch(Batch):
     def step(self, actions: ArrayLike, indices: ArrayLike | None = None) -> None:
         """Make one move in each of some games; see `Batch.step`."""
         num, everyone = self.batch_size, self._num_running == self.batch_size and indices is None
-        source = DRAWN
+        source, following = self._drawn_in, NOWHERE
         if actions is not self._drawn or not everyone:
             num, source = self._take(actions, indices, everyone=everyone), ACTIONS
-        step = self._step if everyone and num < PARALLEL_GAMES else self._loops(num, everyone)[0]
-        num_finished = step(self._block, num, source)
+        elif self.autoreset:
+            # Whoever plays at random will ask for the next moves; the games are in the cache now.
+            following = DRAWN + DRAWN_NEXT - source
+        step = self._step if everyone else self._loops(num, everyone=False)[0]
+        num_finished = step(self._block, num, source, following)
         if num_finished == UNSOUND:
             moves = self._arrays[source][:num]
             self._checked_moves(moves, None if everyone else self._indices[:num])
             raise AssertionError("the compiled check of the moves and the general one disagree")
+        self._has_next = following != NOWHERE
         if not self.autoreset:
             self._num_running -= num_finished
 
@@ -100,17 +105,21 @@ class KernelBatch(Batch):
 
     def random_actions(self) -> NDArray[np.int64]:
         """Draw one legal action for every unfinished game; see `Batch.random_actions`."""
+        if self._has_next:
+            self._drawn_in, self._has_next = DRAWN + DRAWN_NEXT - self._drawn_in, False
+            self._drawn = self._arrays[self._drawn_in]
+            return self._drawn
         num, everyone = self._num_running, self._num_running == self.batch_size
         if not everyone:
             self._indices[:num] = np.flatnonzero(self.seats >= 0)
-        draw = self._draw if everyone and num < PARALLEL_GAMES else self._loops(num, everyone)[1]
-        draw(self._block, num)
+        draw = self._draw if everyone else self._loops(num, everyone=False)[1]
+        draw(self._block, num, self._drawn_in)
         return self._drawn if everyone else self._drawn[:num]
 
     def state(self, index: int) -> Hashable:
         """Return the state of a game as its own rules have it."""
         index = self._checked_index(index)
-        own, other = self._arrays[arena.BOARDS][index].tolist()
+        own, other = (int(self._arrays[number][index]) for number in (arena.OWN, arena.OTHER))
         first, second = (other, own) if self.seats[index] == 1 else (own, other)
         return self._rules.state(first, second, int(self.num_moves[index]))
 
@@ -121,7 +130,9 @@ class KernelBatch(Batch):
     def moves(self, index: int) -> tuple[int, ...]:
         """Return the actions made in a game so far."""
         index = self._checked_index(index)
-        return tuple(self._arrays[arena.MOVES][index, : self.num_moves[index]].tolist())
+        ring, num_moves = self._arrays[arena.MOVES], int(self.num_moves[index])
+        rows = np.arange(num_moves) + self._arrays[arena.STARTS][index]
+        return tuple(ring[rows % len(ring), index].tolist())
 
     def _legal(self, index: int) -> list[int]:
         return np.flatnonzero(self._legal_mask[index]).tolist()
@@ -141,15 +152,17 @@ class KernelBatch(Batch):
     def _set_up(self, games: NDArray[np.intp]) -> None:
         arrays, game = self._arrays, self.game
         state = game.initial(np.random.default_rng(0))  # the same for any seed in these games
-        arrays[arena.BOARDS][games] = self._rules.start[:2]
-        arrays[arena.LEGAL][games] = self._rules.start[2]
-        for number in (arena.RETURNS, arena.NUM_MOVES, arena.SEATS, arena.DONE):
+        numbers = (arena.OWN, arena.OTHER, arena.LEGAL)
+        for number, value in zip(numbers, self._rules.start, strict=True):
+            arrays[number][games] = value
+        for number in (arena.RETURNS, arena.NUM_MOVES, arena.SEATS, arena.DONE, arena.STARTS):
             arrays[number][games] = 0
         arrays[arena.OBSERVATIONS][games] = game.planes(state, 0)
         arrays[arena.MASK][games] = np.isin(np.arange(game.num_actions), game.legal(state))
         self._num_running = int(np.count_nonzero(self.seats >= 0))
+        self._has_next = False
 
-    def _loops(self, num: int, everyone: bool) -> tuple[Loop, Loop]:
+    def _loops(self, num: int, *, everyone: bool) -> tuple[Loop, Loop]:
         parallel = num >= PARALLEL_GAMES and numba.get_num_threads() > 1
         return _loops(self._name, everyone=everyone, parallel=parallel)
 

@@ -10,9 +10,10 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from earl_envs.kernels.bits import TOP_ROW, count, landing, lines_of_four
-from earl_envs.kernels.jit import nth_of_nine, spread_4, spread_64
-from earl_envs.kernels.rules import RUNNING, KernelRules
+from earl_envs.kernels.bits import TOP_ROW, landing, lines_of_four
+from earl_envs.kernels.jit import spread_4, spread_32, spread_64
+from earl_envs.kernels.placing import is_open, pick_open, settle
+from earl_envs.kernels.rules import KernelRules
 
 _ROWS, _COLUMNS = 6, 7
 
@@ -22,33 +23,16 @@ _ROWS, _COLUMNS = 6, 7
 def move(own: int, other: int, action: int) -> tuple[int, int, int, int]:
     """Drop a stone; see `KernelRules.move`."""
     own |= landing(own | other, action)
-    if lines_of_four(own):
-        return other, own, 0, 1
-    legal = TOP_ROW & ~(own | other)
-    return other, own, legal, RUNNING if legal else 0
-
-
-@register_jitable
-@no_type_check
-def is_legal(legal: int, action: int) -> bool:
-    """Tell whether a column has an empty cell."""
-    return 0 <= action < 7 and legal >> action & 1 == 1
-
-
-@register_jitable
-@no_type_check
-def pick(legal: int, draw: int) -> int:
-    """Choose a column."""
-    return nth_of_nine(legal, draw * count(legal) >> 31)
+    return settle(own, other, lines_of_four(own), TOP_ROW)
 
 
 @register_jitable
 @no_type_check
 def show(block: NDArray[np.uint8], start: int, index: int, own: int, other: int) -> None:
-    """Write 84 bytes, those in the middle twice."""
+    """Write 84 bytes, some of them twice."""
     offset = start + 84 * index
     spread_64(block, offset, own | other << 42)
-    spread_64(block, offset + 20, own >> 20 | other << 22)
+    spread_32(block, offset + 52, other >> 10)
 
 
 @register_jitable
@@ -80,11 +64,10 @@ RULES = KernelRules(
     max_moves=_ROWS * _COLUMNS,
     start=(0, 0, TOP_ROW),
     move=move,
-    is_legal=is_legal,
-    pick=pick,
+    is_legal=is_open,
+    pick=pick_open,
     show=show,
     show_mask=show_mask,
     state=state,
-    source=__file__,
 )
 """Compiled Connect Four."""

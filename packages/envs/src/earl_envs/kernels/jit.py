@@ -45,6 +45,7 @@ def _spreader(width: int) -> Callable[..., None]:
 spread_4 = _spreader(4)
 spread_8 = _spreader(8)
 spread_16 = _spreader(16)
+spread_32 = _spreader(32)
 spread_64 = _spreader(64)
 
 

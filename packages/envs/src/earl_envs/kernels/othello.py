@@ -126,6 +126,5 @@ RULES = KernelRules(
     show=show,
     show_mask=show_mask,
     state=state,
-    source=__file__,
 )
 """Compiled Othello."""

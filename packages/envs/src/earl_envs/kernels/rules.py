@@ -37,5 +37,3 @@ class KernelRules:
     """(block, start, index, legal, running) -> None: writes the mask of a game as bytes."""
     state: Callable[[int, int, int], Hashable]
     """(cells of seat 0, of seat 1, number of moves) -> the state of the game's own rules."""
-    source: str
-    """The file of the rules, part of the key under which compiled code is kept."""

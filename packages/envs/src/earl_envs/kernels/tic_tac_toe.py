@@ -6,9 +6,10 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from earl_envs.kernels.bits import ROWS_OF_THREE, count, lines_of_three
-from earl_envs.kernels.jit import nth_of_nine, spread_8, spread_16
-from earl_envs.kernels.rules import RUNNING, KernelRules
+from earl_envs.kernels.bits import ROWS_OF_THREE, lines_of_three
+from earl_envs.kernels.jit import spread_8, spread_16
+from earl_envs.kernels.placing import is_open, pick_open, settle
+from earl_envs.kernels.rules import KernelRules
 
 
 @register_jitable
@@ -16,24 +17,7 @@ from earl_envs.kernels.rules import RUNNING, KernelRules
 def move(own: int, other: int, action: int) -> tuple[int, int, int, int]:
     """Put a stone on a cell; see `KernelRules.move`."""
     own |= 1 << action
-    if lines_of_three(own):
-        return other, own, 0, 1
-    legal = ROWS_OF_THREE & ~(own | other)
-    return other, own, legal, RUNNING if legal else 0
-
-
-@register_jitable
-@no_type_check
-def is_legal(legal: int, action: int) -> bool:
-    """Tell whether a cell is empty."""
-    return 0 <= action < 9 and legal >> action & 1 == 1
-
-
-@register_jitable
-@no_type_check
-def pick(legal: int, draw: int) -> int:
-    """Choose an empty cell."""
-    return nth_of_nine(legal, draw * count(legal) >> 31)
+    return settle(own, other, lines_of_three(own), ROWS_OF_THREE)
 
 
 @register_jitable
@@ -66,11 +50,10 @@ RULES = KernelRules(
     max_moves=9,
     start=(0, 0, ROWS_OF_THREE),
     move=move,
-    is_legal=is_legal,
-    pick=pick,
+    is_legal=is_open,
+    pick=pick_open,
     show=show,
     show_mask=show_mask,
     state=state,
-    source=__file__,
 )
 """Compiled Tic-Tac-Toe."""

@@ -2,18 +2,17 @@
 
 import re
 from enum import Enum
+from functools import lru_cache
 from typing import final
 
-_REASONING_TAG = re.compile(r"</?(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
-_CLOSING_TAGS = {
-    f"<{name}>": f"</{name}>" for name in ("think", "thinking", "thought", "reasoning")
-}
-_LONGEST_TAG = max(map(len, _CLOSING_TAGS))
+from earl_envs.text.reasoning import after_reasoning, without_reasoning
+
 _CUT = "\x00"
 _ANSWER_TAG = re.compile(r"</?(answer|action)>")
 _BRACE = re.compile(r"\\boxed\{|[{}]")
 _NAME = re.compile(r"\[([^\[\]]*)\]|\\boxed\{([^{}]*)\}")
 _LATEX_COMMAND = re.compile(r"\\[A-Za-z]+")
+_SHORT_CHARS = 64
 
 
 @final
@@ -28,10 +27,7 @@ class AnswerFault(Enum):
 def find_answer(reply: str, *, cut: bool = False) -> str | AnswerFault:
     r"""Return the name of a move as the reply writes it, in time linear in the reply's length.
 
-    1. Reasoning is taken out: `<think>`, `<thinking>`, `<thought>` and `<reasoning>` blocks, in
-       upper or lower case but the same in both tags, and `[THINK]...[/THINK]`. An unclosed one
-       hides the rest of the reply; a closing tag that nothing opened hides what precedes it, since
-       some chat templates open the block in the prompt.
+    1. Reasoning is taken out, as `without_reasoning` describes.
     2. Structured answers are `<answer>...</answer>`, `<action>...</action>` (lower case) and
        `\boxed{...}`. The one that closes last is final, wrong or right: nothing else of the reply
        is considered. Its content is a name, bare or as `[name]`. Two different names are none, and
@@ -47,30 +43,11 @@ def find_answer(reply: str, *, cut: bool = False) -> str | AnswerFault:
             anything later shows that more was to come.
     """
     if cut:
-        reply += _CUT
-    if reply.startswith("<think>"):
-        # Most replies of models that reason: one block in front, which this takes out at once.
-        end = reply.find("<", len("<think>"))
-        if reply.startswith("</think>", end):
-            reply = reply[end + len("</think>") :]
-    bracket = reply.find("[")  # one character is found faster than six
-    if bracket >= 0 and reply.find("THINK]", bracket) >= 0:
-        reply = reply.replace("[THINK]", "<think>").replace("[/THINK]", "</think>")
-    spoken, (end, content) = (reply, _NO_ANSWER)
-    if "<" in reply and ">" in reply:
-        spoken, (end, content) = _usual_answer(reply) or _tagged_answer(reply)
-    if "\\" in spoken:
-        boxed = _last_boxed(spoken)
-        end, content = boxed if boxed[0] > end else (end, content)
-    if end >= 0:
-        return AnswerFault.UNMATCHED if content is None else _only_name(content)
-    start = spoken.rfind("[", 0, max(spoken.rfind("]"), 0))
-    if start < 0:
-        return AnswerFault.MISSING
-    end = spoken.find("]", start)
-    if cut and spoken[end + 1 :].strip() != _CUT:
-        return AnswerFault.MISSING
-    return spoken[start + 1 : end].strip()
+        return _answer(reply + _CUT, cut=True)
+    told = after_reasoning(reply)
+    if len(told) > _SHORT_CHARS:
+        told = _from_first_mark(told)
+    return _short_answer(told) if len(told) <= _SHORT_CHARS else _answer(told, cut=False)
 
 
 def bare_name(name: str) -> str:
@@ -85,59 +62,47 @@ _Answer = tuple[int, str | None]
 _NO_ANSWER: _Answer = (-1, None)
 
 
-def _usual_answer(reply: str) -> tuple[str, _Answer] | None:
-    """Take out the reasoning and find the tagged answer of a reply of the usual form.
+def _from_first_mark(told: str) -> str:
+    """Drop what stands before the first `[`, `<` or backslash: no answer depends on it.
 
-    That is at most one block of reasoning, before any other tag, and then one pair of answer tags
-    or no `<` at all. Searches for one character are faster than those for a tag.
+    Nor does one depend on a `[name]` before the first tag if that is `<answer>`.
     """
-    start = reply.find("<")
-    opening_end = reply.find(">", start, start + _LONGEST_TAG) + 1
-    closing = _CLOSING_TAGS.get(reply[start:opening_end])
-    spoken = reply
-    if closing is not None:
-        end = reply.find("<", opening_end)
-        if not reply.startswith(closing, max(end, 0)):
-            end = reply.find(closing, opening_end)
-        if end < 0:
-            return None
-        spoken = reply[:start] + reply[end + len(closing) :]
-        start = spoken.find("<")
-        if start < 0:
-            return spoken, _NO_ANSWER
-    end = spoken.find("<", start + 1)
-    if not spoken.startswith("<answer>", start) or not spoken.startswith("</answer>", end):
-        return None
-    if end < 0 or spoken.find("<", end + 1) >= 0:
-        return None
-    return spoken, (end + len("</answer>"), spoken[start + len("<answer>") : end])
+    start = told.find("[")
+    if "<" in told:
+        tag = told.find("<")
+        if not 0 <= start < tag or (
+            told.startswith("<answer>", tag) and told.find("[THINK]", start, tag) < 0
+        ):
+            start = tag
+    if "\\" in told:
+        command = told.find("\\")
+        start = command if start < 0 else min(start, command)
+    return told[start:] if start >= 0 else ""
 
 
-def _tagged_answer(reply: str) -> tuple[str, _Answer]:
-    spoken = _outside_blocks(reply)
-    return spoken, _last_tagged(spoken)
+@lru_cache(maxsize=1024)
+def _short_answer(told: str) -> str | AnswerFault:
+    # Most replies end in one of few ways.
+    return _answer(told, cut=False)
 
 
-def _outside_blocks(reply: str) -> str:
-    pieces: list[str] = []
-    opened, end = "", 0
-    for match in _REASONING_TAG.finditer(reply):
-        tag = match[0]
-        if opened:
-            if tag != opened:
-                continue
-            opened = ""
-        elif tag[1] == "/":
-            pieces = []
-        else:
-            pieces.append(reply[end : match.start()])
-            opened = f"</{tag[1:]}"
-        end = match.end()
-    if not end:
-        return reply
-    if not opened:
-        pieces.append(reply[end:])
-    return "".join(pieces)
+def _answer(told: str, *, cut: bool) -> str | AnswerFault:
+    spoken, (end, content) = told, _NO_ANSWER
+    if "<" in told or "THINK]" in told:
+        spoken = without_reasoning(told)
+        end, content = _last_tagged(spoken)
+    if "\\" in spoken:
+        boxed = _last_boxed(spoken)
+        end, content = boxed if boxed[0] > end else (end, content)
+    if end >= 0:
+        return AnswerFault.UNMATCHED if content is None else _only_name(content)
+    start = spoken.rfind("[", 0, max(spoken.rfind("]"), 0))
+    if start < 0:
+        return AnswerFault.MISSING
+    end = spoken.find("]", start)
+    if cut and spoken[end + 1 :].strip() != _CUT:
+        return AnswerFault.MISSING
+    return spoken[start + 1 : end].strip()
 
 
 def _last_tagged(text: str) -> _Answer:

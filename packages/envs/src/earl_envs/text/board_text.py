@@ -20,6 +20,8 @@ _EMPTY_BOARDS: Mapping[type[Game], tuple[Hashable, str]] = {
 """Games whose text is a fixed picture with one character per cell: an empty board's state, and what
 its cells look like there. Their moves have the same names in every position."""
 
+_END = "\x00"  # no picture has it
+
 
 @final
 class BoardText:
@@ -33,19 +35,24 @@ class BoardText:
     def __init__(self, game: Game) -> None:
         state, cell = _EMPTY_BOARDS[type(game)]
         picture = game.text(state, 0)
-        self._picture = np.frombuffer(picture.encode("ascii"), np.uint8)
-        self._places = np.array([match.start() for match in re.finditer(cell, picture)])
+        self._picture = np.frombuffer((picture + _END).encode("ascii"), np.uint8)
+        places = np.array([match.start() for match in re.finditer(cell, picture)])
         # Added to the character of an empty cell these give X and O.
-        self._own = ord("X") - self._picture[self._places]
-        self._other = ord("O") - self._picture[self._places]
+        self._own = ord("X") - self._picture[places]
+        self._other = ord("O") - self._picture[places]
+        # Which cell each character shows; those that show none share one that never changes.
+        self._cells = np.full(len(self._picture), len(places))
+        self._cells[places] = np.arange(len(places))
 
     def draw(self, planes: NDArray[np.uint8]) -> list[str]:
         """Return the texts of boards [N, 2, rows, columns], the viewer's stones first."""
-        own, other = planes.reshape(len(planes), 2, len(self._places)).transpose(1, 0, 2)
-        characters = np.tile(self._picture, (len(planes), 1))
-        characters[:, self._places] += own * self._own + other * self._other
-        text, length = characters.tobytes().decode("ascii"), len(self._picture)
-        return [text[start : start + length] for start in range(0, len(text), length)]
+        num_cells = len(self._own)
+        own, other = planes.reshape(len(planes), 2, num_cells).transpose(1, 0, 2)
+        changes = np.zeros((len(planes), num_cells + 1), np.uint8)
+        changes[:, :-1] = own * self._own + other * self._other
+        characters = changes.take(self._cells, axis=1)
+        characters += self._picture
+        return characters.tobytes().decode("ascii").split(_END)[:-1]
 
 
 def can_draw(game: Game) -> bool:

@@ -8,28 +8,25 @@ from typing import Any, SupportsIndex, final
 import numpy as np
 
 from earl_envs.boundary import Failure, attempt
-from earl_envs.end_reason import CUTS, FAILURES, EndReason
+from earl_envs.end_reason import EndReason
 from earl_envs.game import Game
 from earl_envs.position import Position
 from earl_envs.record import GameRecord, start_position
 from earl_envs.text.chat_step import ChatStep
-from earl_envs.text.history import Message, make_history
 from earl_envs.text.illegal import Verdict, make_illegal_policy
 from earl_envs.text.protocol import ParsedReply, ParseFailure, TextProtocol
 from earl_envs.text.referee import forfeit_scores, make_move
 from earl_envs.text.remaining import RemainingTurns
-from earl_envs.text.transcript import Transcript
-from earl_envs.text.usage import TokenUsage, rough_tokens
+from earl_envs.text.text_episode import TextEpisode
+from earl_envs.text.usage import rough_tokens
 
 
 @final
-class ChatEnv:
-    """An episode in which every seat is told its turn and replies in words.
+class ChatEnv(TextEpisode):
+    """An episode of a `Game`, played by text; see `TextEpisode`.
 
-    Lifecycle: `reset` begins an episode and forgets the last one; then `step` with the reply of
-    `seat`, or `play` with a move that needs no words, until `done`. `end_reason` says why it ended
-    and `returns` holds the scores: the game's own if it finished, those of `Game.forfeit` if a seat
-    lost by wrong replies, 0 for everybody if a limit or somebody else's failure ended it.
+    A seat may also `play` a move that needs no words. `returns` holds the game's own scores if it
+    finished, those of `Game.forfeit` if a seat lost by wrong replies.
 
     Each seat has a history of its own. What another seat replied is in nobody's messages.
 
@@ -42,15 +39,6 @@ class ChatEnv:
 
     Attributes:
         game: The rules.
-        seed: The seed the episode started from.
-        seat: The seat to move, -1 when the episode is over or was never begun.
-        returns: One score per seat, None while the episode runs.
-        end_reason: Why the episode ended, None while it runs.
-        detail: One line for people about an end that the rules did not bring.
-        moves: The actions played so far, by all seats.
-        replies: What the seats wrote so far, in order and wrong replies too.
-        usage: What each reply cost in tokens.
-        num_turns: Turns so far, all seats together; a turn may hold several tries.
     """
 
     def __init__(
@@ -72,62 +60,37 @@ class ChatEnv:
                 `max_moves` of the game, which only turns spent under `noop` can use up.
             count_tokens: Length of a text, by default `rough_tokens`.
         """
-        if max_turns is not None and max_turns < 1:
-            raise ValueError(f"max_turns must be >= 1, got {max_turns}")
         self.game = game
         self._protocol = TextProtocol(game)
-        self._history = make_history(history)
         self._illegal = make_illegal_policy(illegal)
-        self._max_turns = game.max_moves if max_turns is None else max_turns
+        super().__init__(
+            num_seats=game.num_seats,
+            history=history,
+            max_turns=game.max_moves if max_turns is None else max_turns,
+            count_tokens=rough_tokens if count_tokens is None else count_tokens,
+        )
         spends = self._illegal.last is Verdict.REPEAT
         self._turn_limit = self._max_turns if spends else min(self._max_turns, game.max_moves)
-        self._count_tokens = rough_tokens if count_tokens is None else count_tokens
-        self._clear(seed=0)
-
-    @property
-    def done(self) -> bool:
-        """Whether no seat has a turn."""
-        return self.seat < 0
 
     @property
     def state(self) -> Hashable:
         """The state of the game; the last sound one if the game failed."""
-        if self._position is None:
-            raise ValueError(f"there is no state: {self.detail or 'call reset(seed=...) first'}")
-        return self._position.state
+        return self._reached().state
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """The actions played so far, by all seats."""
+        return tuple(self._moves)
 
     def reset(self, *, seed: int) -> None:
-        """Begin an episode whose every chance comes from `seed`."""
-        if seed < 0:
-            raise ValueError(f"seed must not be negative, got {seed}")
+        """Begin an episode whose every chance comes from `seed`, and forget the last one."""
         self._clear(seed=seed)
         system = attempt(self._protocol.system_message)
         if isinstance(system, Failure):
             self._end(EndReason.ENV_ERROR, system.error)
             return
-        blank = Transcript(
-            history=self._history,
-            count_tokens=self._count_tokens,
-            system=system,
-            system_tokens=self._count_tokens(system),
-        )
-        self._transcripts = dict.fromkeys(range(self.game.num_seats), blank)
+        self._brief([system] * self.num_seats)
         self._enter(attempt(start_position, self.game, seed))
-
-    def messages(self, seat: int) -> list[Message]:
-        """Return the whole prompt of a seat: rules, its own past as far as kept, newest message."""
-        message = self.observation(seat)
-        return self._transcripts[seat].messages(message)
-
-    def observation(self, seat: int) -> str:
-        """Return the newest message to a seat; while it has no turn, what it sees of the game.
-
-        Raises:
-            Exception: Whatever the game's `text` raises for a seat that has no turn.
-        """
-        if not 0 <= seat < self.game.num_seats:
-            raise ValueError(f"seat must be in 0..{self.game.num_seats - 1}, got {seat}")
-        return self._message if seat == self.seat else self._protocol.turn_message(self.state, seat)
 
     def step(self, reply: str, *, cut: bool = False) -> ChatStep:
         """Take the reply of the seat to move.
@@ -161,27 +124,16 @@ class ChatEnv:
             ValueError: If the episode is over or the move illegal. An opponent's illegal move is
                 the caller's to report: `fail(EndReason.OPPONENT_ERROR, ...)`.
         """
-        legal, move = self._check_running().legal, operator.index(action)
+        self._check_running()
+        legal, move = self._reached().legal, operator.index(action)
         if move not in legal:
             raise ValueError(f"action {move} is illegal for seat {self.seat}, legal: {[*legal]}")
         self._make_move(move)
 
-    def fail(self, reason: EndReason, detail: str = "") -> None:
-        """End the episode for a reason that lies outside the game and the replies.
-
-        Raises:
-            ValueError: If the episode is over, or the reason is neither a cut nor a failure.
-        """
-        self._check_running()
-        if reason not in CUTS | FAILURES:
-            valid = ", ".join(sorted(CUTS | FAILURES))
-            raise ValueError(f"an outside reason is one of {valid}; got {reason.value!r}")
-        self._end(reason, detail)
-
     def clone(self) -> "ChatEnv":
         """Return an independent copy with the same past and the same future."""
         twin = copy.copy(self)
-        twin._rng = copy.deepcopy(self._rng)
+        twin._unshare()
         return twin
 
     def record(self, game_id: str, **params: Any) -> GameRecord:  # noqa: ANN401 - as `make_game`
@@ -199,39 +151,28 @@ class ChatEnv:
             return 0.0
         past = past or RemainingTurns(max_moves=self._turn_limit)
         rest = min(past.predict(self.num_turns), self._turn_limit - self.num_turns)
-        share = rest / self.game.num_seats
+        share = rest / self.num_seats
         return max(1.0, share) if seat == self.seat else share
 
     def _clear(self, *, seed: int) -> None:
-        self.seed = seed
-        self.seat = -1
-        self.returns: tuple[float, ...] | None = None
-        self.end_reason: EndReason | None = None
-        self.detail = ""
-        self.moves: tuple[int, ...] = ()
-        self.replies: tuple[str, ...] = ()
-        self.usage: tuple[TokenUsage, ...] = ()
-        self.num_turns = 0
+        super()._clear(seed=seed)
+        self._moves: list[int] = []
         self._position: Position | None = None
-        self._message = ""
         self._num_wrong_replies = 0
-        self._transcripts: dict[int, Transcript] = {}
         # A stream of its own: the game's start is drawn from the seed itself.
         self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
 
-    def _check_running(self) -> Position:
-        if self._position is None or self.done:
-            raise ValueError("the episode is over or was never begun: call reset(seed=...)")
+    def _unshare(self) -> None:
+        super()._unshare()
+        self._moves, self._rng = [*self._moves], copy.deepcopy(self._rng)
+
+    def _reached(self) -> Position:
+        if self._position is None:
+            raise ValueError(f"there is no state: {self.detail or 'call reset(seed=...) first'}")
         return self._position
 
-    def _account(self, reply: str, *, cut: bool) -> None:
-        before, seat, turn = self._transcripts[self.seat], self.seat, self.num_turns
-        after = before.add(self._message, reply)
-        newest = after.exchanges[-1]
-        sent, written = before.past_tokens + newest.message_tokens, newest.reply_tokens
-        usage = TokenUsage(seat=seat, turn=turn, prompt_tokens=sent, reply_tokens=written, cut=cut)
-        self.replies, self.usage = (*self.replies, reply), (*self.usage, usage)
-        self._transcripts = {**self._transcripts, seat: after}
+    def _news(self, seat: int) -> str:
+        return self._protocol.turn_message(self.state, seat)
 
     def _punish(self, parsed: ParsedReply) -> ChatStep:
         self._num_wrong_replies += 1
@@ -245,7 +186,7 @@ class ChatEnv:
             self._end_turn()
             self._ask()
         else:
-            legal = self._check_running().legal
+            legal = self._reached().legal
             action = self._make_move(legal[int(self._rng.integers(len(legal)))])
         played = action is not None
         return ChatStep(
@@ -260,9 +201,9 @@ class ChatEnv:
             self._end(EndReason(parsed.failure), parsed.detail, scores)
 
     def _make_move(self, action: int) -> int | None:
-        reached = attempt(make_move, self.game, self.state, action, num_moves=len(self.moves) + 1)
+        reached = attempt(make_move, self.game, self.state, action, num_moves=len(self._moves) + 1)
         if not isinstance(reached, Failure):
-            self.moves = (*self.moves, action)
+            self._moves.append(action)
             self._end_turn()
         self._enter(reached)
         return None if isinstance(reached, Failure) else action
@@ -283,17 +224,10 @@ class ChatEnv:
             self._ask()
 
     def _ask(self, complaint: str = "") -> None:
-        if self.num_turns >= self._max_turns:
-            self._end(EndReason.MOVE_LIMIT, f"not over after {self.num_turns} turns")
+        if self._out_of_turns():
             return
         message = attempt(self._protocol.turn_message, self.state, self.seat)
         if isinstance(message, Failure):
             self._end(EndReason.ENV_ERROR, message.error)
         else:
             self._message = complaint + message
-
-    def _end(self, reason: EndReason, detail: str, returns: tuple[float, ...] = ()) -> None:
-        self.end_reason = reason
-        self.detail = detail
-        self.returns = returns or (0.0,) * self.game.num_seats
-        self.seat = -1
