@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarking import ROOT, STORE
+from earl_trainer.cli.comparison_plot import draw_comparisons
+from earl_trainer.cli.comparisons import notes, replays
+from earl_trainer.cli.plan_dispatch import LATENCY_US
 
 Stored = Mapping[str, Any]
+SIMULATED = STORE / "simulated.png"
 _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
@@ -69,16 +73,41 @@ def readme_content(files: Mapping[str, Stored]) -> str:
     return recipe_table(list(shown.values()))
 
 
+def picture(path: Path) -> str:
+    """Show a picture of the store, if it is there."""
+    return f"\n![{path.stem}]({STORE.name}/{path.name})\n" if path.is_file() else ""
+
+
+def simulated_content() -> str:
+    """Show what the EARL paper reports of its dispatcher beside simulated transfers."""
+    comparisons = replays(gbps=None, latency_us=LATENCY_US)
+    tables = [
+        f"{comparison.title}:\n\n{table(head, body)}"
+        for comparison in comparisons
+        for head, *body in [comparison.rows()]
+    ]
+    text = notes(comparisons, latency_us=LATENCY_US)
+    return "\n".join(["## simulated transfers\n\n`earl plan dispatch`\n", *tables, text])
+
+
+def script(name: str) -> str:
+    """Return which script measured a stored file."""
+    path = ROOT / "tools" / f"bench_{name}.py"
+    return f"tools/{path.name if path.is_file() else f'{name}.py'}"
+
+
 def benchmarks_content(files: Mapping[str, Stored]) -> str:
-    """Show every run of the recipes, then the figures of every stored file."""
+    """Show every run of the recipes, the figures of every stored file, and what is simulated."""
     parts = [recipe_table(files["recipes"]["rows"])]
     for name, content in files.items():
         machine = content["environment"]
         parts.append(
-            f"## {name}\n\n`tools/bench_{name}.py`, {machine['date']}, {machine['cores']} cores, "
+            f"## {name}\n\n`{script(name)}`, {machine['date']}, {machine['cores']} cores, "
             f"Python {machine['python']}, torch {machine['torch']}.\n\n"
             + figure_table(content["figures"])
+            + picture(STORE / f"{name}.png")
         )
+    parts.append(simulated_content() + picture(SIMULATED))
     return "\n".join(parts)
 
 
@@ -100,8 +129,9 @@ def read_stored() -> dict[str, Stored]:
 
 
 def main() -> None:
-    """Render both pages."""
+    """Render both pages and the picture of what is simulated."""
     files = read_stored()
+    draw_comparisons(replays(gbps=None, latency_us=LATENCY_US), SIMULATED)
     for path, content in PAGES.items():
         path.write_text(splice(path.read_text(), content(files)))
 

@@ -14,7 +14,7 @@ SOURCES = sorted(
 # The only modules that may import these; each is heavy, optional, or somebody else's API.
 HOMES = {
     "wandb": {"tracking/wandb_sink.py"},
-    "matplotlib": {"tracking/plot.py"},
+    "matplotlib": {"tracking/plot.py", "cli/comparison_plot.py", "cli/tp_plot.py"},
     "rich": {"tracking/console.py"},
     "tokenizers": {"models/tiny.py"},
     "pydantic": {"config.py", "overrides.py"},

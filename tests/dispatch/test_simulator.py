@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 from earl_dispatch.network import Network, balanced_floors
-from earl_dispatch.simulator import Scenario, figure_4, plan_of, simulate, table_1
+from earl_dispatch.simulator import MAX_PARTS, Scenario, plan_of, simulate
 
 SMALL = Scenario(
     name="small",
@@ -29,29 +31,33 @@ def test_without_latency_the_times_are_the_closed_forms():
 
 
 def test_latency_is_paid_for_every_message():
-    late = Scenario(
-        name="late",
-        num_hosts=4,
-        ranks_per_host=2,
-        total_bytes=32 * 1000,
-        network=Network(bytes_per_s=1000, latency_s=1.0),
-    )
+    late = replace(SMALL, network=Network(bytes_per_s=1000, latency_s=1.0))
     # One message to each of three other hosts.
     extra = simulate(late).seconds["all_to_all"] - simulate(SMALL).seconds["all_to_all"]
     assert extra == pytest.approx(3.0)
 
 
-def test_figure_4_has_the_topologys_ratio_beside_the_papers():
-    replayed = figure_4()
-    assert [simulated.scenario.name for simulated, _ in replayed] == ["8K", "16K", "32K"]
-    for simulated, paper in replayed:
-        assert simulated.ratio("gather_scatter") == pytest.approx(32, rel=0.01)
-        assert paper < simulated.ratio("pipelined") == pytest.approx(16, rel=0.01)
-    assert replayed[2][0].seconds["gather_scatter"] == pytest.approx(1.88, abs=0.01)
+def test_the_store_takes_the_controllers_time():
+    seconds = simulate(SMALL).seconds
+    assert list(seconds) == ["all_to_all", "pipelined", "gather_scatter", "ray_store"]
+    assert seconds["ray_store"] == seconds["gather_scatter"] == 2 * seconds["pipelined"]
 
 
-def test_table_1_at_1k_on_a_slow_network():
-    simulated = table_1(gbps=25)[0]
-    # 15,625 MiB on 128 hosts at 25 Gbps.
-    assert simulated.seconds["gather_scatter"] == pytest.approx(10.4, abs=0.1)
-    assert simulated.seconds["all_to_all"] == pytest.approx(0.0406, abs=0.0005)
+def test_ranks_share_a_hosts_link():
+    alone = replace(SMALL, ranks_per_host=1)
+    assert SMALL.rank_bytes * 2 == alone.rank_bytes == 8000
+    assert simulate(alone).seconds["all_to_all"] == simulate(SMALL).seconds["all_to_all"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_hosts": 1}, "2 hosts or more .* got 1 hosts, 2 ranks on each and 32000 bytes"),
+        ({"ranks_per_host": 0}, "got 4 hosts, 0 ranks on each"),
+        ({"total_bytes": 0}, "and 0 bytes"),
+        ({"num_hosts": 1024}, f"must be <= {MAX_PARTS}, got 1024.2 x 2; one rank can stand for"),
+    ],
+)
+def test_a_scenario_that_cannot_be_simulated_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(SMALL, **change)

@@ -86,6 +86,38 @@ def test_the_page_of_measurements_shows_every_run_and_every_file(render):
     )
 
 
+def test_a_file_is_ascribed_to_the_script_that_there_is(render):
+    assert render.script("tests") == "tools/bench_tests.py"
+    assert render.script("render_benchmarks") == "tools/render_benchmarks.py"
+
+
+def test_a_picture_is_shown_where_it_lies(render, tmp_path):
+    path = tmp_path / "tests.png"
+    assert render.picture(path) == ""
+    path.write_bytes(b"")
+    assert render.picture(path) == "\n![tests](benchmarks/tests.png)\n"
+
+
+def test_a_picture_stands_below_the_figures_of_its_file(render, monkeypatch, tmp_path):
+    monkeypatch.setattr(render, "STORE", tmp_path / "benchmarks")
+    render.STORE.mkdir()
+    (render.STORE / "tests.png").write_bytes(b"")
+    files = {"recipes": stored([row()], FIGURES), "tests": stored([], FIGURES)}
+    content = render.benchmarks_content(files)
+    assert content.count("![") == 1 + render.SIMULATED.is_file()
+    assert f"{render.figure_table(FIGURES)}\n![tests](benchmarks/tests.png)\n" in content
+
+
+def test_the_simulated_transfers_are_computed_and_stand_beside_the_papers(render):
+    content = render.simulated_content()
+    assert content.count("| floor, s | ") == 3
+    assert "| measured in the paper | 9.7 | 11.0 | 11.2 |" in content
+    # 46 MiB on each of 128 ranks, a sixteenth of which stays: 15 sixteenths at 25 GB/s.
+    assert "| floor, s | 0.01447 | " in content
+    assert "10 us for each message" in " ".join(content.split())
+    assert content in render.benchmarks_content({"recipes": stored([row()], FIGURES)})
+
+
 def test_only_what_stands_between_the_markers_is_replaced(render):
     begin, end = "<!-- measured: begin -->", "<!-- measured: end -->"
     page = f"# Title\n\n{begin}\nold\n{end}\n\nrest\n"

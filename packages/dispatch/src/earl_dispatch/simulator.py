@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from types import MappingProxyType
 from typing import Final
 
 from earl_dispatch.hosts import Hosts
@@ -14,7 +13,10 @@ from earl_dispatch.plan import TransferPlan, plan_transfer
 from earl_dispatch.sizes import RowSizes
 from earl_dispatch.transports.gather_scatter import central_plans
 
-_MIB = 2**20
+DIRECT: Final = "all_to_all"
+"""The transport that the others are compared with."""
+MAX_PARTS: Final = 2**20
+"""Parts of the largest batch that is planned: ten seconds and a gigabyte or so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,29 @@ class Scenario:
     ranks_per_host: int
     total_bytes: int
     network: Network
+
+    def __post_init__(self) -> None:
+        if self.num_hosts < 2 or self.ranks_per_host < 1 or self.total_bytes < 1:
+            raise ValueError(
+                "a scenario needs 2 hosts or more (one alone needs no network), ranks and bytes, "
+                f"got {self.num_hosts} hosts, {self.ranks_per_host} ranks on each and "
+                f"{self.total_bytes} bytes"
+            )
+        if self.num_parts > MAX_PARTS:
+            raise ValueError(
+                f"hosts^2 x ranks per host must be <= {MAX_PARTS}, got {self.num_hosts}^2 x "
+                f"{self.ranks_per_host}; one rank can stand for all that share a host's link"
+            )
+
+    @property
+    def num_parts(self) -> int:
+        """Parts of the batch: every rank has one for every host."""
+        return self.num_hosts**2 * self.ranks_per_host
+
+    @property
+    def rank_bytes(self) -> float:
+        """Bytes that each rank holds."""
+        return self.total_bytes / (self.num_hosts * self.ranks_per_host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +65,7 @@ class Simulated:
 
     def ratio(self, transport: str) -> float:
         """Return how many times as long as `all_to_all` a transport takes."""
-        return self.seconds[transport] / self.seconds["all_to_all"]
+        return self.seconds[transport] / self.seconds[DIRECT]
 
 
 def simulate(scenario: Scenario) -> Simulated:
@@ -52,14 +77,13 @@ def simulate(scenario: Scenario) -> Simulated:
     gather's and the scatter's bytes, and its time is their sum (serialisation is left out).
     `shared_memory` is only for ranks of one host and needs no network.
     """
-    num_parts = scenario.num_hosts**2 * scenario.ranks_per_host
-    part_bytes = scenario.total_bytes / num_parts
+    part_bytes = scenario.total_bytes / scenario.num_parts
     traffic = _traffic(scenario.num_hosts, scenario.ranks_per_host)
     seconds = {
         transport: sum(_time_s(scenario.network, loads, part_bytes) for loads in rounds)
         for transport, rounds in traffic.items()
     }
-    busiest = max(traffic["floor"][0].values(), default=0)
+    busiest = max(traffic["floor"][0].values())
     del seconds["floor"]
     return Simulated(
         scenario=scenario,
@@ -107,10 +131,10 @@ def _traffic(num_hosts: int, ranks_per_host: int) -> dict[str, list[dict[tuple[i
     floor = {(host, -1): size for host, size in ingress.items()}
     floor |= {(-1, host): size for host, size in egress.items()}
     return {
+        DIRECT: [round_loads(plan, number) for number in range(len(plan.rounds))],
+        "pipelined": [_merge(gather + scatter)],
         "gather_scatter": gather + scatter,
         "ray_store": gather + scatter,
-        "pipelined": [_merge(gather + scatter)],
-        "all_to_all": [round_loads(plan, number) for number in range(len(plan.rounds))],
         "floor": [floor],
     }
 
@@ -125,64 +149,3 @@ def _merge(loads: Sequence[Mapping[tuple[int, int], int]]) -> dict[tuple[int, in
         for link, size in part.items():
             merged[link] += size
     return dict(merged)
-
-
-PAPER_FIGURE_4: Final[Mapping[str, tuple[int, float]]] = MappingProxyType({
-    "8K": (46, 9.7),
-    "16K": (93, 11.0),
-    "32K": (187, 11.2),
-})
-"""Context -> (MiB of each worker, times that dispatch became faster): EARL (arXiv:2510.05943),
-section 3.3 and figure 4, reference-model log-probs on 16 hosts with 200 Gbps links."""
-
-PAPER_TABLE_1_MIB: Final[Mapping[str, int]] = MappingProxyType({
-    "1K": 15_625,
-    "2K": 31_250,
-    "4K": 62_500,
-    "8K": 125_000,
-    "16K": 250_000,
-    "32K": 500_000,
-})
-"""Context -> MiB of an intermediate batch on 1,024 GPUs: EARL (arXiv:2510.05943), table 1."""
-
-
-def figure_4(*, latency_s: float | int = 0.0) -> list[tuple[Simulated, float]]:
-    """Replay figure 4 with 8 workers on each of its 16 hosts: (simulated, the paper's ratio)."""
-    network = Network.gbps(200, latency_s=latency_s)
-    return [
-        (
-            simulate(
-                Scenario(
-                    name=context,
-                    num_hosts=16,
-                    ranks_per_host=8,
-                    total_bytes=mib * 16 * 8 * _MIB,
-                    network=network,
-                )
-            ),
-            ratio,
-        )
-        for context, (mib, ratio) in PAPER_FIGURE_4.items()
-    ]
-
-
-def table_1(*, gbps: float | int, latency_s: float | int = 0.0) -> list[Simulated]:
-    """Time table 1's batches on 128 hosts; one rank stands for the 8 GPUs that share a link.
-
-    Args:
-        gbps: Rate of a host's link in 10^9 bits per second.
-        latency_s: Time of a message besides its bytes.
-    """
-    network = Network.gbps(gbps, latency_s=latency_s)
-    return [
-        simulate(
-            Scenario(
-                name=context,
-                num_hosts=128,
-                ranks_per_host=1,
-                total_bytes=mib * _MIB,
-                network=network,
-            )
-        )
-        for context, mib in PAPER_TABLE_1_MIB.items()
-    ]
