@@ -195,3 +195,9 @@ def make_episode(make_turn):
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def make_summary(make_episode):
+    """The same without its tokens."""
+    return lambda **fields: make_episode(**fields).summary

@@ -204,6 +204,7 @@ def test_a_key_of_a_file_that_is_no_name_is_refused(tmp_path):
 def test_field_names_are_in_the_order_of_the_definition():
     names = field_names()
 
-    assert names[:5] == ["recipe", "seed", "env", "opponent", "model.name"]
+    assert names[:4] == ["recipe", "seed", "env", "opponent"]
+    assert names[4:7] == ["rollout_workers", "learner_workers", "model.name"]
     assert names[-1] == "tracking.keep_checkpoints"
     assert len(set(names)) == len(names)

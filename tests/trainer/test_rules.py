@@ -17,6 +17,15 @@ REFUSALS = [
     ("--opponent negamax:0", "DEPTH must be a whole number >= 1, got '0'"),
     ("--evaluation.opponent slef", "unknown opponent 'slef'"),
     (
+        "--rollout-workers 129",
+        "every worker plays a table of each step: rollout_workers must be at most the 128 tables "
+        "of the smallest step, got 129",
+    ),
+    (
+        "--opponent self --rollout-workers 65",
+        "every worker plays a table of each step: rollout_workers must be at most the 64 tables",
+    ),
+    (
         "--opponent self --rollout.num-episodes 48",
         "rollout.num_episodes must be a multiple of rollout.group_size times the 2 seats of "
         "self-play, got 48 and 16",
@@ -80,6 +89,7 @@ def test_a_config_that_breaks_a_rule_is_refused_in_one_line(flags, message):
         "--rollout.num-episodes 2 --rollout.group-size 2",
         "--warmup.num-episodes 2",
         "--evaluation.num-games 2",
+        "--rollout-workers 128 --learner-workers 1000",
         "--model.hidden-size 8",
         "--opponent self",
         "--opponent pool:recency",

@@ -29,7 +29,7 @@ def test_a_state_survives_the_trip_through_json():
     )
     state = RunState(
         step=7,
-        selector=SelectorState(tp=1, reports=(report,), num_low_updates=2, low_peak_tokens=9),
+        selector=SelectorState(tp=1, reports=(report,), switch_s=0.5, time_scale=2.0),
         report=report,
         evaluations={"initial": (0, RESULT), "before": (6, RESULT)},
     )

@@ -34,7 +34,7 @@ def episode(*games, turns=(), num_games=1):
     start = EpisodeStart(
         episode=0, table=0, group=0, seat=0, game_seed=0, reply_seed=0, num_games=num_games
     )
-    return Episode(start=start, turns=turns, games=games or (game(),))
+    return Episode(start=start, turns=turns, games=games or (game(),)).summary
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,20 @@ from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.types import RunFailedError
 
 
-def test_games_are_counted_by_how_they_ended(make_turn, make_episode):
+def test_games_are_counted_by_how_they_ended(make_turn, make_summary):
     two_turns = [make_turn([1], [2]), make_turn([1, 2, 3], [4])]
-    result = MatchResult.from_episodes([
-        make_episode(outcome=1.0, turns=two_turns),
-        make_episode(outcome=1.0, turns=two_turns),
-        make_episode(outcome=1.0, turns=two_turns),
-        make_episode(outcome=0.0, turns=two_turns),
-        make_episode(outcome=-1.0, turns=two_turns),
-        make_episode(outcome=-1.0, end_reason=EndReason.ILLEGAL_MOVE, turns=two_turns),
-        make_episode(outcome=-1.0, end_reason=EndReason.UNPARSABLE),
+    result = MatchResult.of([
+        make_summary(outcome=1.0, turns=two_turns),
+        make_summary(outcome=1.0, turns=two_turns),
+        make_summary(outcome=1.0, turns=two_turns),
+        make_summary(outcome=0.0, turns=two_turns),
+        make_summary(outcome=-1.0, turns=two_turns),
+        make_summary(outcome=-1.0, end_reason=EndReason.ILLEGAL_MOVE, turns=two_turns),
+        make_summary(outcome=-1.0, end_reason=EndReason.UNPARSABLE),
         # Cut, with the outcome of a draw; and failed, with an outcome that means nothing.
-        make_episode(outcome=0.0, end_reason=EndReason.CONTEXT_LIMIT),
-        make_episode(outcome=0.0, end_reason=EndReason.ENV_ERROR),
-        make_episode(outcome=1.0, end_reason=EndReason.OPPONENT_ERROR),
+        make_summary(outcome=0.0, end_reason=EndReason.CONTEXT_LIMIT),
+        make_summary(outcome=0.0, end_reason=EndReason.ENV_ERROR),
+        make_summary(outcome=1.0, end_reason=EndReason.OPPONENT_ERROR),
     ])
     assert result.games == 8
     assert (result.win_rate, result.draw_rate, result.loss_rate) == (3 / 8, 1 / 8, 4 / 8)
@@ -27,22 +27,22 @@ def test_games_are_counted_by_how_they_ended(make_turn, make_episode):
     assert result.illegal_rate == pytest.approx(2 / 14)
 
 
-def test_a_match_of_failed_games_only_ends_the_run_with_the_first_reason(make_episode):
-    games = [make_episode(end_reason=EndReason.ENV_ERROR, detail="KeyError: 3")] * 2
+def test_a_match_of_failed_games_only_ends_the_run_with_the_first_reason(make_summary):
+    games = [make_summary(end_reason=EndReason.ENV_ERROR, detail="KeyError: 3")] * 2
     with pytest.raises(RunFailedError, match="all 2 games of the match failed: KeyError: 3"):
-        MatchResult.from_episodes(games)
+        MatchResult.of(games)
 
 
-def test_a_cut_game_without_a_reply_has_no_illegal_one(make_episode):
-    game = make_episode(outcome=0.0, end_reason=EndReason.CONTEXT_LIMIT, turns=[])
-    result = MatchResult.from_episodes([game])
+def test_a_cut_game_without_a_reply_has_no_illegal_one(make_summary):
+    game = make_summary(outcome=0.0, end_reason=EndReason.CONTEXT_LIMIT, turns=[])
+    result = MatchResult.of([game])
     assert (result.loss_rate, result.illegal_rate) == (1.0, 0.0)
 
 
-def test_gain_is_the_difference_in_win_rate_with_newcombes_interval(make_episode):
+def test_gain_is_the_difference_in_win_rate_with_newcombes_interval(make_summary):
     def match(wins, games):
-        return MatchResult.from_episodes([
-            make_episode(outcome=1.0 if game < wins else -1.0) for game in range(games)
+        return MatchResult.of([
+            make_summary(outcome=1.0 if game < wins else -1.0) for game in range(games)
         ])
 
     gain, low, high = match(56, 70).gain_over(match(48, 80))
@@ -51,11 +51,11 @@ def test_gain_is_the_difference_in_win_rate_with_newcombes_interval(make_episode
     assert low < gain < high
 
 
-def test_every_game_of_an_episode_counts(make_episode):
+def test_every_game_of_an_episode_counts(make_summary):
     finished, forfeit = EndReason.FINISHED, EndReason.UNPARSABLE
-    result = MatchResult.from_episodes([
-        make_episode(games=[(1.0, finished), (0.0, finished), (-1.0, forfeit)]),
-        make_episode(games=[(1.0, finished), (1.0, EndReason.ENV_ERROR)]),
+    result = MatchResult.of([
+        make_summary(games=[(1.0, finished), (0.0, finished), (-1.0, forfeit)]),
+        make_summary(games=[(1.0, finished), (1.0, EndReason.ENV_ERROR)]),
     ])
 
     assert result.games == 3

@@ -1,6 +1,9 @@
 import copy
+from dataclasses import replace
 
 import pytest
+import torch.distributed as dist
+from earl_dispatch.testing import run_ranks
 from earl_envs import EndReason, RandomOpponent
 from earl_trainer.algorithms.advantages import group_normalised
 from earl_trainer.config import RewardConfig
@@ -15,6 +18,7 @@ from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.rollout.starts import paired_starts
 from earl_trainer.types import RunFailedError
+from earl_trainer.workers.group import Group
 
 GAME_ID = "earl/TicTacToe-v0"
 
@@ -112,7 +116,11 @@ def test_columns_lay_the_rows_of_all_episodes_end_to_end(make_turn, make_episode
     split = make_episode(turns=[make_turn([1, 2], [3]), make_turn([4], [5, 6])])
     failed = make_episode(end_reason=EndReason.ENV_ERROR, outcome=0.0)
     whole = make_episode(turns=[make_turn([7], [8])])
-    columns = build_columns([split, failed, whole], [0.5, 9.0, -0.5], RewardConfig())
+    episodes = [
+        replace(episode, start=replace(episode.start, episode=number))
+        for number, episode in enumerate((split, failed, whole), start=7)
+    ]
+    columns = build_columns(episodes, [0.5, 9.0, -0.5], RewardConfig())
     assert columns.lengths.tolist() == [3, 3, 2]
     assert columns.per_token["token_ids"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert columns.per_token["mask"].int().tolist() == [0, 0, 1, 0, 1, 1, 0, 1]
@@ -128,7 +136,7 @@ def test_columns_lay_the_rows_of_all_episodes_end_to_end(make_turn, make_episode
         -0.8,
     ])
     assert columns.per_row["advantages"].tolist() == [0.5, 0.5, -0.5]
-    assert columns.per_row["episode"].tolist() == [0, 0, 2]
+    assert columns.per_row["episode"].tolist() == [7, 7, 9]
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +165,7 @@ def test_truncated_episodes_are_kept_zeroed_or_masked(
     truncated_episodes, truncation, rewards, trained
 ):
     config = RewardConfig(truncation=truncation, illegal_penalty=0.5)
-    assert rewards_of(truncated_episodes, config) == rewards
+    assert rewards_of([episode.summary for episode in truncated_episodes], config) == rewards
     columns = build_columns(truncated_episodes, rewards, config)
     # Masked rows stay, with no token trained: their group's statistics have counted them.
     assert columns.lengths.tolist() == [4, 4, 4]
@@ -165,63 +173,82 @@ def test_truncated_episodes_are_kept_zeroed_or_masked(
     assert columns.per_token["mask"].tolist() == expected
 
 
-def test_a_forfeit_costs_the_penalty_on_top_of_the_lost_game(make_episode):
+def test_a_forfeit_costs_the_penalty_on_top_of_the_lost_game(make_summary):
     episodes = [
-        make_episode(outcome=-1.0),
-        make_episode(outcome=-1.0, end_reason=EndReason.ILLEGAL_MOVE),
-        make_episode(outcome=-1.0, end_reason=EndReason.UNPARSABLE),
-        make_episode(outcome=0.0),
+        make_summary(outcome=-1.0),
+        make_summary(outcome=-1.0, end_reason=EndReason.ILLEGAL_MOVE),
+        make_summary(outcome=-1.0, end_reason=EndReason.UNPARSABLE),
+        make_summary(outcome=0.0),
     ]
     assert rewards_of(episodes, RewardConfig(illegal_penalty=0.25)) == [-1.0, -1.25, -1.25, 0.0]
 
 
-def test_failed_episodes_are_in_no_group_statistic(make_episode):
+def test_failed_episodes_are_in_no_group_statistic(make_summary):
     episodes = [
-        make_episode(group=1),
-        make_episode(group=1, end_reason=EndReason.OPPONENT_ERROR),
-        make_episode(group=2),
-        make_episode(group=1),
-        make_episode(group=2, end_reason=EndReason.ENV_ERROR),
+        make_summary(group=1),
+        make_summary(group=1, end_reason=EndReason.OPPONENT_ERROR),
+        make_summary(group=2),
+        make_summary(group=1),
+        make_summary(group=2, end_reason=EndReason.ENV_ERROR),
     ]
     # The failed episodes' rewards would move both means if they counted.
     advantages = episode_advantages(episodes, [1.0, 50.0, 1.0, 0.0, -50.0], group_normalised)
     assert advantages == [1.0, 0.0, 0.0, -1.0, 0.0]
 
 
-def test_a_step_of_failed_episodes_only_ends_the_run_with_the_first_reason(make_episode):
+def test_a_step_of_failed_episodes_only_ends_the_run_with_the_first_reason(make_summary):
     episodes = [
-        make_episode(end_reason=EndReason.ENV_ERROR, detail="ValueError: broken rules"),
-        make_episode(end_reason=EndReason.OPPONENT_ERROR, detail="KeyError: 3"),
+        make_summary(end_reason=EndReason.ENV_ERROR, detail="ValueError: broken rules"),
+        make_summary(end_reason=EndReason.OPPONENT_ERROR, detail="KeyError: 3"),
     ]
-    advantages = episode_advantages(episodes, [0.0, 0.0], group_normalised)
-    assert advantages == [0.0, 0.0]
     with pytest.raises(RunFailedError, match=r"none of 2 episodes.*ValueError: broken rules"):
-        build_columns(episodes, advantages, RewardConfig())
+        episode_advantages(episodes, [0.0, 0.0], group_normalised)
 
 
-def test_the_penalty_is_taken_per_game(make_episode):
+def advantages_on_every_rank(parts, rewards):
+    rank = dist.get_rank()
+    workers = Group(rank=rank, size=dist.get_world_size(), process_group=dist.group.WORLD)
+    return episode_advantages(parts[rank], rewards[rank], group_normalised, workers)
+
+
+def test_a_group_that_is_spread_over_workers_is_compared_as_a_whole(make_summary):
+    failed = make_summary(group=1, end_reason=EndReason.ENV_ERROR)
+    parts = [[make_summary(group=2), make_summary(group=1)], [], [failed, make_summary(group=1)]]
+    rewards = [[0.25, 1.0], [], [7.0, 0.0]]
+    advantages = run_ranks(3, advantages_on_every_rank, parts, rewards, timeout_s=180.0)
+    assert advantages == [[0.0, 1.0], [], [0.0, -1.0]]
+
+
+def test_no_episodes_are_no_rows_of_the_same_columns(make_episode):
+    some = build_columns([make_episode()], [1.0], RewardConfig())
+    none = build_columns([], [], RewardConfig())
+    assert none.num_rows == none.num_tokens == 0
+    assert none.schema() == some.schema()
+
+
+def test_the_penalty_is_taken_per_game(make_summary):
     won, lost = (1.0, EndReason.FINISHED), (-1.0, EndReason.ILLEGAL_MOVE)
     episodes = [
-        make_episode(games=[won, lost, won, lost]),
-        make_episode(games=[won, (0.0, EndReason.CONTEXT_LIMIT)], num_games=4),
+        make_summary(games=[won, lost, won, lost]),
+        make_summary(games=[won, (0.0, EndReason.CONTEXT_LIMIT)], num_games=4),
     ]
 
     # Of the second the first game was won, the next cut, and two never began: they count as lost.
     assert rewards_of(episodes, RewardConfig(illegal_penalty=0.5)) == [-0.25, -0.25]
 
 
-def test_seats_of_a_group_are_compared_apart(make_episode):
+def test_seats_of_a_group_are_compared_apart(make_summary):
     # A zero-sum game: over both seats the mean is 0 whatever was played.
-    episodes = [make_episode(group=2, seat=seat) for seat in (0, 1, 0, 1, 0, 1)]
+    episodes = [make_summary(group=2, seat=seat) for seat in (0, 1, 0, 1, 0, 1)]
     rewards = [1.0, -1.0, 1.0, -1.0, -1.0, 1.0]
     advantages = episode_advantages(episodes, rewards, group_normalised)
 
     assert advantages == pytest.approx([0.5**0.5, -(0.5**0.5)] * 2 + [-(2**0.5), 2**0.5])
 
 
-def test_a_seat_that_never_replied_is_in_no_group_statistic(make_episode):
+def test_a_seat_that_never_replied_is_in_no_group_statistic(make_summary):
     # The other seat forfeited with its first reply: won, but not by anything that was said.
-    episodes = [make_episode(), make_episode(turns=[]), make_episode(), make_episode(turns=[])]
+    episodes = [make_summary(), make_summary(turns=[]), make_summary(), make_summary(turns=[])]
     advantages = episode_advantages(episodes, [1.0, 1.0, -1.0, 1.0], group_normalised)
 
     assert advantages == [1.0, 0.0, -1.0, 0.0]

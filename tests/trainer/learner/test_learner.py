@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.distributed as dist
 from earl_dispatch import Columns
+from earl_dispatch.testing import run_ranks
 from earl_trainer.algorithms.aggregation import AGGREGATIONS
 from earl_trainer.algorithms.losses import (
     LossOutputs,
@@ -12,11 +14,13 @@ from earl_trainer.algorithms.losses import (
     clipped_policy_loss,
     negative_log_likelihood,
 )
+from earl_trainer.experience.minibatches import shuffle_minibatches
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.learner.learner import Learner, Objective, UpdateSettings
 from earl_trainer.learner.optimizer import MasterAdamW
 from earl_trainer.models.load import load_folder
 from earl_trainer.types import RunFailedError
+from earl_trainer.workers.group import ALONE, Group
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
@@ -32,8 +36,7 @@ def make_learner(
     aggregation="token-mean",
     temperature=1.0,
     max_microbatch_tokens=1000,
-    num_minibatches=1,
-    num_epochs=1,
+    workers=ALONE,
 ):
     return Learner(
         model,
@@ -44,13 +47,16 @@ def make_learner(
             aggregation=AGGREGATIONS[aggregation],
             temperature=temperature,
         ),
-        UpdateSettings(
-            num_minibatches=num_minibatches,
-            num_epochs=num_epochs,
-            max_microbatch_tokens=max_microbatch_tokens,
-            max_grad_norm=1.0,
-        ),
+        UpdateSettings(max_microbatch_tokens=max_microbatch_tokens, max_grad_norm=1.0),
+        workers,
     )
+
+
+def minibatches_of(rows, *, num_minibatches=1, num_epochs=1, seed=0):
+    passes = shuffle_minibatches(
+        rows.num_rows, num_minibatches=num_minibatches, num_epochs=num_epochs, seed=seed
+    )
+    return [minibatch for shuffled in passes for minibatch in shuffled]
 
 
 def gradient_of(model, rows, **options):
@@ -261,10 +267,9 @@ def test_at_a_learning_rate_of_zero_the_ratio_is_one_and_no_weight_moves(
         model,
         temperature=temperature,
         max_microbatch_tokens=1 if alone else 18,
-        num_minibatches=3,
-        num_epochs=2,
     )
-    metrics = learner.update(rows, lr=0.0, seed=0)
+    minibatches = minibatches_of(rows, num_minibatches=3, num_epochs=2)
+    metrics = learner.update(rows, minibatches, lr=0.0)
     assert metrics["ratio"] == pytest.approx(1.0, abs=1e-5)
     assert metrics["clip_fraction"] == 0.0
     assert metrics["kl"] == pytest.approx(0.0, abs=1e-9)
@@ -277,9 +282,12 @@ def test_an_update_takes_as_many_steps_as_minibatches_and_epochs_and_sees_every_
     make_llama, make_rows
 ):
     model, rows, seen = make_llama(), make_rows(LENGTHS), []
-    learner = make_learner(model, num_minibatches=3, num_epochs=2)
+    learner = make_learner(model)
     learner.update(
-        rows, lr=1e-3, seed=0, on_minibatch=lambda done, total: seen.append((done, total))
+        rows,
+        minibatches_of(rows, num_minibatches=3, num_epochs=2),
+        lr=1e-3,
+        on_minibatch=lambda done, total: seen.append((done, total)),
     )
     steps = [
         state["step"] for state in learner.state_dict()["optimizer"]["adamw"]["state"].values()
@@ -295,33 +303,23 @@ def test_an_update_raises_the_likelihood_of_rewarded_tokens(make_llama, make_row
     rows = replace(rows, per_row={**rows.per_row, "advantages": torch.ones(len(LENGTHS))})
     preparer = Preparer({"scored": model}, temperature=1.0, max_tokens=1000)
     before = preparer.prepare(rows).per_token["scored"].sum()
-    learner = make_learner(model, loss=negative_log_likelihood, num_minibatches=2)
-    learner.update(rows, lr=1e-2, seed=0)
+    learner = make_learner(model, loss=negative_log_likelihood)
+    learner.update(rows, minibatches_of(rows, num_minibatches=2), lr=1e-2)
     assert preparer.prepare(rows).per_token["scored"].sum() > before + 0.5
-
-
-def test_the_seed_decides_how_rows_fall_into_minibatches(make_llama, make_rows):
-    def weights_after(seed):
-        model = make_llama()
-        make_learner(model, num_minibatches=3).update(make_rows(LENGTHS), lr=1e-2, seed=seed)
-        return [parameter.detach() for parameter in model.parameters()]
-
-    assert same(weights_after(0), weights_after(0))
-    assert not same(weights_after(0), weights_after(1))
 
 
 def test_one_nan_gradient_leaves_weights_and_optimizer_bit_identical(make_llama, make_rows):
     model, rows = make_llama(), make_rows(LENGTHS)
     learner = make_learner(model)
-    assert learner.update(rows, lr=1e-3, seed=0)["skipped_updates"] == 0.0
+    assert learner.update(rows, minibatches_of(rows), lr=1e-3)["skipped_updates"] == 0.0
     before = snapshot(model, learner)
     norm_weight = next(p for p in model.parameters() if p.ndim == 1)
     hook = norm_weight.register_hook(lambda grad: torch.full_like(grad, math.nan))
-    metrics = learner.update(rows, lr=1e-3, seed=1)
+    metrics = learner.update(rows, minibatches_of(rows), lr=1e-3)
     assert metrics["skipped_updates"] == 1.0
     assert same(snapshot(model, learner), before)
     hook.remove()
-    assert learner.update(rows, lr=1e-3, seed=2)["skipped_updates"] == 0.0
+    assert learner.update(rows, minibatches_of(rows), lr=1e-3)["skipped_updates"] == 0.0
     after = snapshot(model, learner)
     assert not same(after, before)
     assert all(value.isfinite().all() for value in after)
@@ -330,8 +328,8 @@ def test_one_nan_gradient_leaves_weights_and_optimizer_bit_identical(make_llama,
 def test_skipped_updates_are_counted_over_a_whole_step(make_llama, make_rows):
     model, rows = make_llama(), make_rows(LENGTHS)
     model.lm_head.weight.register_hook(lambda grad: torch.full_like(grad, math.inf))
-    learner = make_learner(model, num_minibatches=3)
-    assert learner.update(rows, lr=1e-3, seed=0)["skipped_updates"] == 3.0
+    minibatches = minibatches_of(rows, num_minibatches=3)
+    assert make_learner(model).update(rows, minibatches, lr=1e-3)["skipped_updates"] == 3.0
 
 
 def test_five_bad_updates_in_a_row_end_the_run_and_a_good_one_starts_the_count_again(
@@ -343,11 +341,11 @@ def test_five_bad_updates_in_a_row_end_the_run_and_a_good_one_starts_the_count_a
     def bad_updates(number):
         hook = model.lm_head.weight.register_hook(lambda grad: torch.full_like(grad, math.nan))
         for _ in range(number):
-            learner.update(rows, lr=1e-3, seed=0)
+            learner.update(rows, minibatches_of(rows), lr=1e-3)
         hook.remove()
 
     bad_updates(4)
-    learner.update(rows, lr=1e-3, seed=0)
+    learner.update(rows, minibatches_of(rows), lr=1e-3)
     bad_updates(4)
     resumed = make_learner(model)
     resumed.load_state_dict(learner.state_dict())
@@ -358,14 +356,61 @@ def test_five_bad_updates_in_a_row_end_the_run_and_a_good_one_starts_the_count_a
 
 def test_a_learner_restored_from_its_state_continues_exactly(make_llama, make_rows):
     model, rows = make_llama(), make_rows(LENGTHS)
-    learner = make_learner(model, num_minibatches=2)
-    learner.update(rows, lr=1e-2, seed=0)
+    learner = make_learner(model)
+    learner.update(rows, minibatches_of(rows, num_minibatches=2), lr=1e-2)
     twin = copy.deepcopy(model)
-    resumed = make_learner(twin, num_minibatches=2)
+    resumed = make_learner(twin)
     resumed.load_state_dict(copy.deepcopy(learner.state_dict()))
     fresh_model = copy.deepcopy(model)
-    fresh = make_learner(fresh_model, num_minibatches=2)
+    fresh = make_learner(fresh_model)
     for owner in (learner, resumed, fresh):
-        owner.update(rows, lr=1e-2, seed=1)
+        owner.update(rows, minibatches_of(rows, num_minibatches=2, seed=1), lr=1e-2)
     assert same(snapshot(model, learner), snapshot(twin, resumed))
     assert not same(snapshot(model, learner), snapshot(fresh_model, fresh))
+
+
+# Rows of each of three workers, of which the last has none of the second mini-batch.
+SHARES = ((0, 3), (1, 4), (2, 5))
+PARTS = (((0,), (3,)), ((4,), (1,)), ((5, 2), ()))
+
+
+def learn_on_every_rank(model, rows):
+    """By aggregation, the metrics of each rank and its weights after two updates."""
+    torch.set_num_threads(1)
+    rank = dist.get_rank()
+    workers = Group(rank=rank, size=dist.get_world_size(), process_group=dist.group.WORLD)
+    own = rows.select(SHARES[rank])
+    minibatches = [
+        torch.tensor([SHARES[rank].index(row) for row in part], dtype=torch.int64)
+        for part in PARTS[rank]
+    ]
+    return {
+        aggregation: updated(copy.deepcopy(model), own, minibatches, aggregation, workers)
+        for aggregation in AGGREGATIONS
+    }
+
+
+def updated(model, rows, minibatches, aggregation, workers):
+    learner = make_learner(model, aggregation=aggregation, workers=workers)
+    metrics = learner.update(rows, minibatches, lr=1e-2)
+    return metrics, [parameter.detach() for parameter in model.parameters()]
+
+
+def test_workers_that_share_the_rows_learn_what_one_of_them_would(make_llama, make_rows):
+    rows = make_rows(LENGTHS)
+    minibatches = [
+        torch.tensor([row for rank in range(3) for row in PARTS[rank][number]])
+        for number in range(2)
+    ]
+    together = run_ranks(3, learn_on_every_rank, make_llama(), rows, timeout_s=180.0)
+    for aggregation in AGGREGATIONS:
+        metrics, alone = updated(make_llama(), rows, minibatches, aggregation, ALONE)
+        first = together[0][aggregation][1]
+        for shared_metrics, weights in (results[aggregation] for results in together):
+            assert shared_metrics == pytest.approx(metrics, rel=1e-4, abs=1e-6)
+            assert same(weights, first), "copies stay the same, bit for bit"
+            # Adam divides by the gradient's size: where that is tiny, rounding shows.
+            assert all(
+                torch.allclose(mine, theirs, atol=2e-4)
+                for mine, theirs in zip(weights, alone, strict=True)
+            )

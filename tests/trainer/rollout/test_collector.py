@@ -145,13 +145,13 @@ def test_games_are_played_to_the_end_from_what_the_prompt_says(
     rollout = make_collector().collect(LanguagePolicy(engine, temperature=1.0), starts())
 
     assert [episode.start for episode in rollout.episodes] == starts()
-    assert {episode.outcome for episode in rollout.episodes} >= {1.0, -1.0}
+    assert {episode.summary.outcome for episode in rollout.episodes} >= {1.0, -1.0}
     protocol = TextProtocol(tic_tac_toe)
     for episode in rollout.episodes:
-        assert episode.end_reason is EndReason.FINISHED
-        assert not episode.truncated
+        assert episode.summary.end_reason is EndReason.FINISHED
+        assert not episode.summary.truncated
         state, turns, context = (0, 0), iter(episode.turns), ""
-        for move in episode.moves:
+        for move in episode.summary.moves:
             if tic_tac_toe.seat(state) == episode.start.seat:
                 turn = next(turns)
                 context += f"<|user|> {protocol.turn_message(state, episode.start.seat)} "
@@ -164,7 +164,7 @@ def test_games_are_played_to_the_end_from_what_the_prompt_says(
                 context += f" {turn.text} <|end|> "
             state = tic_tac_toe.apply(state, move)
         assert next(turns, None) is None
-        assert tic_tac_toe.returns(state)[episode.start.seat] == episode.outcome
+        assert tic_tac_toe.returns(state)[episode.start.seat] == episode.summary.outcome
 
 
 def test_every_prompt_extends_the_tokens_before_it(make_collector, tic_tac_toe, tiny_chat):
@@ -200,11 +200,11 @@ def test_a_reply_that_is_no_legal_move_forfeits(
 
     assert played[::2] == unharmed[::2]
     for episode in played[1::2]:
-        assert episode.end_reason is reason
-        assert detail in episode.detail
-        assert episode.outcome == -1.0
-        assert episode.num_forfeits == 1
-        assert not episode.failed
+        assert episode.summary.end_reason is reason
+        assert detail in episode.summary.detail
+        assert episode.summary.outcome == -1.0
+        assert episode.summary.num_forfeits == 1
+        assert not episode.summary.failed
         assert [turn.action is None for turn in episode.turns] == [False, True]
 
 
@@ -218,14 +218,14 @@ def test_an_episode_whose_next_turn_does_not_fit_is_cut_not_lost(
     collector = make_collector(max_context_tokens=limit)
     (episode,) = collector.collect(legal_policy, [start(0)]).episodes
 
-    assert episode.end_reason is EndReason.CONTEXT_LIMIT
-    assert episode.truncated
-    assert episode.num_forfeits == 0
-    assert episode.outcome == 0.0
+    assert episode.summary.end_reason is EndReason.CONTEXT_LIMIT
+    assert episode.summary.truncated
+    assert episode.summary.num_forfeits == 0
+    assert episode.summary.outcome == 0.0
     assert len(episode.turns) == num_turns
     prompt_tokens = FIRST_PROMPT_TOKENS + num_turns * TURN_TOKENS
-    assert f"the prompt of {prompt_tokens} tokens leaves no room" in episode.detail
-    assert f"under the limit of {limit}" in episode.detail
+    assert f"the prompt of {prompt_tokens} tokens leaves no room" in episode.summary.detail
+    assert f"under the limit of {limit}" in episode.summary.detail
 
 
 def test_the_last_token_of_room_still_gets_a_reply(make_collector, legal_policy):
@@ -234,8 +234,8 @@ def test_the_last_token_of_room_still_gets_a_reply(make_collector, legal_policy)
 
     assert [len(turn.reply_ids) for turn in episode.turns] == [2, 1]
     assert [turn.cut for turn in episode.turns] == [False, True]
-    assert episode.context_tokens == 25
-    assert episode.end_reason is EndReason.CONTEXT_LIMIT
+    assert episode.summary.context_tokens == 25
+    assert episode.summary.end_reason is EndReason.CONTEXT_LIMIT
 
 
 def test_replies_that_are_cut_are_flagged_and_their_turns_ended_once(
@@ -245,8 +245,8 @@ def test_replies_that_are_cut_are_flagged_and_their_turns_ended_once(
     (end,) = tiny_chat.stop_ids
 
     for episode in rollout.episodes:
-        assert episode.end_reason is EndReason.FINISHED
-        assert episode.truncated
+        assert episode.summary.end_reason is EndReason.FINISHED
+        assert episode.summary.truncated
         for number, turn in enumerate(episode.turns):
             assert turn.cut
             assert end not in turn.reply_ids
@@ -273,18 +273,18 @@ def test_an_opponent_that_fails_ends_its_own_games_only(make_collector, legal_po
 
     assert played[::2] == unharmed[::2]
     for episode in played[1::2]:
-        assert episode.end_reason is EndReason.OPPONENT_ERROR
-        assert detail in episode.detail
-        assert "\n" not in episode.detail
-        assert episode.failed
-        assert episode.outcome == 0.0
+        assert episode.summary.end_reason is EndReason.OPPONENT_ERROR
+        assert detail in episode.summary.detail
+        assert "\n" not in episode.summary.detail
+        assert episode.summary.failed
+        assert episode.summary.outcome == 0.0
 
 
 def test_an_opponents_numpy_integer_is_a_move(make_collector, legal_policy, tic_tac_toe):
     opponent = Moody(lambda state: np.int64(tic_tac_toe.legal(state)[0]))
     played = make_collector(opponent=opponent).collect(legal_policy, starts()).episodes
 
-    assert {episode.end_reason for episode in played} == {EndReason.FINISHED}
+    assert {episode.summary.end_reason for episode in played} == {EndReason.FINISHED}
 
 
 @pytest.mark.parametrize("fault", ["apply", "text", "legal", "move_name"])
@@ -301,12 +301,12 @@ def test_a_game_that_raises_ends_alone(make_collector, fault):
     for i, episode in enumerate(played):
         if i not in broken:
             assert episode == unharmed[i]
-            assert episode.outcome == 1.0
+            assert episode.summary.outcome == 1.0
             continue
-        assert episode.end_reason is EndReason.ENV_ERROR
-        assert f"RuntimeError: {fault} broke" in episode.detail
-        assert episode.failed
-        assert episode.outcome == 0.0
+        assert episode.summary.end_reason is EndReason.ENV_ERROR
+        assert f"RuntimeError: {fault} broke" in episode.summary.detail
+        assert episode.summary.failed
+        assert episode.summary.outcome == 0.0
 
 
 def test_resident_tokens_are_those_of_all_games_in_flight(make_collector, tic_tac_toe, tiny_chat):
@@ -345,15 +345,15 @@ def test_in_self_play_the_contexts_of_all_seats_are_resident(make_collector, leg
     assert rollout.peak_resident_tokens == sum(num_turns) * TURN_TOKENS
 
 
-def test_a_collection_of_nothing_is_refused(make_collector, legal_policy):
-    with pytest.raises(ValueError, match="a collection needs at least one start, got none"):
-        make_collector().collect(legal_policy, [])
+def test_a_collection_of_nothing_brings_nothing(make_collector, legal_policy):
+    rollout = make_collector().collect(legal_policy, [])
+    assert (list(rollout.episodes), rollout.peak_resident_tokens) == ([], 0)
 
 
 def test_episodes_of_a_group_meet_the_same_opponent(make_collector, legal_policy):
     plan = grouped_starts(0, step=0, num_episodes=12, group_size=3, num_seats=2)
     episodes = make_collector().collect(legal_policy, plan).episodes
-    moves = [episode.moves for episode in episodes]
+    moves = [episode.summary.moves for episode in episodes]
 
     # A policy without chance of its own: equal starts are equal games.
     assert all(len(set(moves[first : first + 3])) == 1 for first in range(0, 12, 3))
@@ -378,8 +378,8 @@ def test_a_model_plays_the_same_games_alone_and_in_a_batch(make_collector, tiny_
     assert max(len(episode.turns) for episode in together) > 1
     alone = [play([one])[0] for one in starts(20)]
     for batched, single in zip(together, alone, strict=True):
-        assert batched.moves == single.moves
-        assert batched.end_reason == single.end_reason
+        assert batched.summary.moves == single.summary.moves
+        assert batched.summary.end_reason == single.summary.end_reason
         for a, b in zip(batched.turns, single.turns, strict=True):
             assert list(a.reply_ids) == list(b.reply_ids)
             np.testing.assert_allclose(a.logprobs, b.logprobs, atol=1e-5)
@@ -389,7 +389,9 @@ def test_matches_have_an_opponent_of_their_own(make_collector, legal_policy, tic
     first, last = Moody(lambda state: tic_tac_toe.legal(state)[0]), Moody(explode)
     collector = make_collector(opponent=first, match_opponent=last)
     plan = [replace(start(i, seat=1), match=i == 1) for i in range(3)]
-    reasons = [episode.end_reason for episode in collector.collect(legal_policy, plan).episodes]
+    reasons = [
+        episode.summary.end_reason for episode in collector.collect(legal_policy, plan).episodes
+    ]
 
     assert reasons == [EndReason.FINISHED, EndReason.OPPONENT_ERROR, EndReason.FINISHED]
 
@@ -409,12 +411,12 @@ def test_in_self_play_each_seat_is_an_episode_that_holds_its_own_replies_only(
 
     assert [episode.start for episode in episodes] == self_play()
     for first, second in zip(episodes[::2], episodes[1::2], strict=True):
-        assert first.moves == second.moves
-        assert first.outcome == -second.outcome
-        assert first.end_reason is second.end_reason is EndReason.FINISHED
+        assert first.summary.moves == second.summary.moves
+        assert first.summary.outcome == -second.summary.outcome
+        assert first.summary.end_reason is second.summary.end_reason is EndReason.FINISHED
         turns = (iter(first.turns), iter(second.turns))
         contexts, state = ["", ""], (0, 0)
-        for move in first.moves:
+        for move in first.summary.moves:
             seat = tic_tac_toe.seat(state)
             turn = next(turns[seat])
             contexts[seat] += f"<|user|> {protocol.turn_message(state, seat)} <|assistant|> "
@@ -452,7 +454,7 @@ def test_seats_of_a_table_sample_apart(make_collector, tic_tac_toe, tiny_chat):
     )
 
     assert len({episode.start.reply_seed for episode in episodes}) == 12
-    assert len({tuple(episode.moves) for episode in episodes}) == 6
+    assert len({tuple(episode.summary.moves) for episode in episodes}) == 6
 
 
 def test_in_self_play_a_forfeit_is_lost_by_its_seat_and_won_by_the_other(
@@ -464,11 +466,14 @@ def test_in_self_play_a_forfeit_is_lost_by_its_seat_and_won_by_the_other(
     policy = Answering(tiny_chat, answer)
     winner, loser = make_collector().collect(policy, self_play(1)).episodes
 
-    assert (winner.outcome, loser.outcome) == (1.0, -1.0)
-    assert (winner.num_forfeits, loser.num_forfeits) == (0, 1)
-    assert (winner.end_reason, loser.end_reason) == (EndReason.FINISHED, EndReason.UNPARSABLE)
-    assert winner.detail == f"seat 1 forfeited, unparsable: {loser.detail}"
-    assert not winner.truncated
+    assert (winner.summary.outcome, loser.summary.outcome) == (1.0, -1.0)
+    assert (winner.summary.num_forfeits, loser.summary.num_forfeits) == (0, 1)
+    assert (winner.summary.end_reason, loser.summary.end_reason) == (
+        EndReason.FINISHED,
+        EndReason.UNPARSABLE,
+    )
+    assert winner.summary.detail == f"seat 1 forfeited, unparsable: {loser.summary.detail}"
+    assert not winner.summary.truncated
 
 
 def test_a_forfeit_costs_what_the_game_says(make_collector, tiny_chat, tic_tac_toe):
@@ -489,16 +494,16 @@ def test_a_forfeit_costs_what_the_game_says(make_collector, tiny_chat, tic_tac_t
     plan = [start(0, seat=0), start(1, seat=1)]
     episodes = make_collector(game=Costly()).collect(policy, plan).episodes
 
-    assert [episode.outcome for episode in episodes] == [-3.0, -5.0]
+    assert [episode.summary.outcome for episode in episodes] == [-3.0, -5.0]
 
 
 def test_a_cut_in_self_play_cuts_the_game_for_every_seat(make_collector, legal_policy):
     collector = make_collector(max_context_tokens=24)
     first, second = collector.collect(legal_policy, self_play(1)).episodes
 
-    assert first.end_reason is second.end_reason is EndReason.CONTEXT_LIMIT
-    assert (first.outcome, second.outcome) == (0.0, 0.0)
-    assert first.moves == second.moves == (0, 1)
+    assert first.summary.end_reason is second.summary.end_reason is EndReason.CONTEXT_LIMIT
+    assert (first.summary.outcome, second.summary.outcome) == (0.0, 0.0)
+    assert first.summary.moves == second.summary.moves == (0, 1)
 
 
 def test_several_games_share_a_context_and_an_opponent(
@@ -510,7 +515,9 @@ def test_several_games_share_a_context_and_an_opponent(
 
     for episode in episodes:
         assert [game.end_reason for game in episode.games] == [EndReason.FINISHED] * 3
-        assert episode.outcome == pytest.approx(sum(game.outcome for game in episode.games) / 3)
+        assert episode.summary.outcome == pytest.approx(
+            sum(game.outcome for game in episode.games) / 3
+        )
         assert len({game.moves for game in episode.games}) > 1
         assert len({game.game_seed for game in episode.games}) == 3
         for before, after in zip(episode.turns, episode.turns[1:], strict=False):
@@ -572,10 +579,10 @@ def test_the_message_of_a_next_game_begins_with_the_last_position_and_the_score(
     assert heard[3] == f"X O 3\nX O 6\nX 8 9\nScore 1. Next game:\n{empty}"
     assert heard[4] == f"Score -1. Next game:\n{empty}"
     assert [game.outcome for game in episode.games] == [1.0, -1.0, 1.0]
-    assert episode.outcome == pytest.approx(1 / 3)
-    assert episode.num_forfeits == 1
+    assert episode.summary.outcome == pytest.approx(1 / 3)
+    assert episode.summary.num_forfeits == 1
     assert [game.first_turn for game in episode.games] == [0, 3, 4]
-    assert "game 2: unparsable -1" in episode.detail
+    assert "game 2: unparsable -1" in episode.summary.detail
 
 
 def test_a_context_that_is_full_ends_the_episode_and_later_games_count_as_lost(
@@ -588,9 +595,9 @@ def test_a_context_that_is_full_ends_the_episode_and_later_games_count_as_lost(
         EndReason.FINISHED,
         EndReason.CONTEXT_LIMIT,
     ]
-    assert episode.truncated
+    assert episode.summary.truncated
     began = len(episode.turns) > episode.games[1].first_turn
-    assert episode.outcome == (episode.games[0].outcome - 2 - (not began)) / 4
+    assert episode.summary.outcome == (episode.games[0].outcome - 2 - (not began)) / 4
 
 
 def test_an_opponent_that_fails_in_a_later_game_fails_the_episode(make_collector, legal_policy):
@@ -606,7 +613,7 @@ def test_an_opponent_that_fails_in_a_later_game_fails_the_episode(make_collector
     collector = make_collector(opponent=Tiring(), max_context_tokens=300)
     (episode,) = collector.collect(legal_policy, [start(0, num_games=9)]).episodes
 
-    assert episode.failed
+    assert episode.summary.failed
     assert len(episode.games) > 1
     assert episode.games[0].end_reason is EndReason.FINISHED
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.rollout.past_models import PastModels
+from earl_trainer.workers.team import Team
 
 
 class Mute:
@@ -38,6 +39,7 @@ def past(tmp_path):
             every_steps=every_steps,
             load=load,
             version=lambda: version,
+            team=Team(),
         )
         return models, loaded
 

@@ -7,6 +7,7 @@ from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.rollout.past_models import PastModels
 from earl_trainer.rollout.seating import Seating
 from earl_trainer.rollout.starts import grouped_starts, paired_starts, self_play_starts
+from earl_trainer.workers.team import Team
 
 ID = "earl/TicTacToe-v0"
 
@@ -42,6 +43,7 @@ def past(tmp_path):
         every_steps=10,
         load=lambda folder: Mute(),
         version=lambda: 25,
+        team=Team(),
     )
 
 
@@ -102,6 +104,7 @@ def test_without_a_past_the_learner_meets_itself(seat, tmp_path):
         every_steps=1,
         load=lambda folder: Mute(),
         version=lambda: 0,
+        team=Team(),
     )
     policy = Mute()
     _, tables = seat(nothing).set_tables(policy, grouped(1, 1))

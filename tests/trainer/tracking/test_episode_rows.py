@@ -46,7 +46,7 @@ def play(tic_tac_toe):
 
 
 def records_of(game_id, episode):
-    return episode_records(json.loads(json.dumps(episode_row(game_id, episode, 0.5))))
+    return episode_records(json.loads(json.dumps(episode_row(game_id, episode.summary, 0.5))))
 
 
 @pytest.mark.parametrize("game_id", ["earl/TicTacToe-v0", "earl/KuhnPoker-v0"])

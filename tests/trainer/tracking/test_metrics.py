@@ -5,34 +5,35 @@ from dataclasses import replace
 
 import pytest
 import torch
-from earl_dispatch import Layout, RowSizes, plan_transfer
+from earl_dispatch import Columns, Layout, RowSizes, plan_transfer
 from earl_envs import EndReason
 from earl_selector import ContextReport, Decision
+from earl_trainer.experience.transfer import Delivery
 from earl_trainer.tracking.metrics import (
     StageClock,
+    TokenCounts,
     context_metrics,
     dispatch_metrics,
-    engine_mismatch_metrics,
     episode_metrics,
     selector_metrics,
 )
 
 
 @pytest.fixture
-def episodes(make_episode, make_turn):
+def episodes(make_summary, make_turn):
     one, two = [make_turn([1], [2])], [make_turn([1], [2]), make_turn([1, 2, 3], [4])]
     cut = [make_turn([1], [2], cut=True)]
     return [
-        make_episode(outcome=1.0, turns=two),
-        make_episode(outcome=1.0, turns=cut),  # won although a reply was cut
-        make_episode(outcome=0.0, turns=two),
-        make_episode(outcome=-1.0, turns=one),
-        make_episode(outcome=-1.0, turns=one, end_reason=EndReason.ILLEGAL_MOVE),
-        make_episode(outcome=-1.0, turns=two, end_reason=EndReason.UNPARSABLE),
-        make_episode(outcome=0.0, turns=one, end_reason=EndReason.CONTEXT_LIMIT),
-        make_episode(outcome=0.0, turns=one, end_reason=EndReason.CONTEXT_LIMIT),
-        make_episode(outcome=0.0, turns=two, end_reason=EndReason.ENV_ERROR),
-        make_episode(outcome=0.0, turns=one, end_reason=EndReason.OPPONENT_ERROR),
+        make_summary(outcome=1.0, turns=two),
+        make_summary(outcome=1.0, turns=cut),  # won although a reply was cut
+        make_summary(outcome=0.0, turns=two),
+        make_summary(outcome=-1.0, turns=one),
+        make_summary(outcome=-1.0, turns=one, end_reason=EndReason.ILLEGAL_MOVE),
+        make_summary(outcome=-1.0, turns=two, end_reason=EndReason.UNPARSABLE),
+        make_summary(outcome=0.0, turns=one, end_reason=EndReason.CONTEXT_LIMIT),
+        make_summary(outcome=0.0, turns=one, end_reason=EndReason.CONTEXT_LIMIT),
+        make_summary(outcome=0.0, turns=two, end_reason=EndReason.ENV_ERROR),
+        make_summary(outcome=0.0, turns=one, end_reason=EndReason.OPPONENT_ERROR),
     ]
 
 
@@ -106,7 +107,7 @@ def test_a_limit_that_is_not_in_sight_has_no_figure():
     assert selector_metrics(limited)["selector/queues"] == 0.0
 
 
-def test_a_plan_is_reported_with_its_bytes():
+def test_a_transfer_is_reported_with_its_bytes_and_its_floors():
     plan = plan_transfer(
         Layout.contiguous(num_rows=4, num_ranks=2),
         Layout.contiguous(num_rows=4, num_ranks=1),
@@ -119,12 +120,19 @@ def test_a_plan_is_reported_with_its_bytes():
             value_bytes=0,
         ),
     )
-    metrics = dispatch_metrics(plan)
+    batch = Columns(lengths=torch.tensor([1]), per_token={})
+    moved = Delivery(batch=batch, minibatches=[], plan=plan, transfer_s=0.5, floor_s=0.2)
+    metrics = dispatch_metrics(moved)
 
     assert metrics["dispatch/rows"] == 4.0
     assert metrics["dispatch/bytes_moved"] == 70.0
     assert metrics["dispatch/bytes_lower_bound"] == 70.0
+    assert metrics["dispatch/bytes_over_lower_bound"] == 0.0
     assert metrics["dispatch/messages"] == 1.0
+    assert metrics["time/dispatch_transfer_s"] == 0.5
+    assert metrics["time/dispatch_floor_s"] == 0.2
+    assert metrics["rate/dispatch_times_floor"] == 2.5
+    assert "rate/dispatch_times_floor" not in dispatch_metrics(replace(moved, floor_s=0.0))
 
 
 def test_engine_and_learner_are_compared_at_trained_tokens_only(make_rows):
@@ -137,7 +145,7 @@ def test_engine_and_learner_are_compared_at_trained_tokens_only(make_rows):
         per_token=dict(rows.per_token)
         | {"mask": mask, "rollout_logprobs": engine, "old_logprobs": learner},
     )
-    metrics = engine_mismatch_metrics(rows)
+    metrics = TokenCounts.of(rows).metrics()
 
     differences = torch.tensor([-0.5, 0.0, 0.25])  # learner - engine
     expected = (differences.exp() - 1 - differences).mean().item()
@@ -150,8 +158,20 @@ def test_nothing_to_compare_is_no_figure(make_rows):
     hidden = dict(rows.per_token) | {"mask": torch.zeros(5, dtype=torch.bool)}
     unscored = {name: rows.per_token[name] for name in rows.per_token if name != "old_logprobs"}
 
-    assert engine_mismatch_metrics(replace(rows, per_token=hidden)) == {}
-    assert engine_mismatch_metrics(replace(rows, per_token=unscored)) == {}
+    assert TokenCounts.of(replace(rows, per_token=hidden)).metrics() == {}
+    assert TokenCounts.of(replace(rows, per_token=unscored)).metrics() == {}
+
+
+def test_counts_of_parts_add_up_to_those_of_the_whole(make_rows):
+    rows = make_rows([5, 9, 2, 7])
+    versions = torch.arange(rows.num_tokens, dtype=torch.int32) % 3 - 1
+    rows = replace(rows, per_token=dict(rows.per_token) | {"versions": versions})
+    parts = [TokenCounts.of(rows.select(part)) for part in ([2], [], [0, 1, 3])]
+    total, whole = TokenCounts.total(parts), TokenCounts.of(rows)
+
+    assert replace(total, mismatch_kl=whole.mismatch_kl) == whole
+    assert total.mismatch_kl == pytest.approx(whole.mismatch_kl, rel=1e-5)
+    assert whole.num_generated == int((versions >= 0).sum())
 
 
 def test_the_clock_adds_up_stages_and_rates():
@@ -170,10 +190,10 @@ def test_the_clock_adds_up_stages_and_rates():
     assert "rate/update_tokens_per_s" not in metrics, "a stage without tokens has no rate"
 
 
-def test_wins_are_counted_by_seat(make_episode):
+def test_wins_are_counted_by_seat(make_summary):
     outcomes = [(1, 1.0), (0, 1.0), (1, -1.0), (0, 1.0), (1, -1.0), (0, 0.0)]
-    episodes = [make_episode(seat=seat, outcome=outcome) for seat, outcome in outcomes]
-    episodes.append(make_episode(seat=0, end_reason=EndReason.OPPONENT_ERROR))
+    episodes = [make_summary(seat=seat, outcome=outcome) for seat, outcome in outcomes]
+    episodes.append(make_summary(seat=0, end_reason=EndReason.OPPONENT_ERROR))
     metrics = episode_metrics(episodes, [0.0] * 7)
 
     rates = {name: value for name, value in metrics.items() if "win_rate_" in name}
@@ -181,15 +201,15 @@ def test_wins_are_counted_by_seat(make_episode):
 
 
 def test_several_games_are_counted_one_by_one_and_by_their_place_in_the_context(
-    make_episode, make_turn
+    make_summary, make_turn
 ):
     won, drawn = (1.0, EndReason.FINISHED), (0.0, EndReason.FINISHED)
     illegal = (-1.0, EndReason.ILLEGAL_MOVE)
     turns = [make_turn([1], [2])] * 4
     episodes = [
-        make_episode(games=[drawn, won, won], turns=turns),
-        make_episode(games=[illegal, drawn, won], turns=turns),
-        make_episode(games=[won, (0.0, EndReason.CONTEXT_LIMIT)], num_games=3, turns=turns),
+        make_summary(games=[drawn, won, won], turns=turns),
+        make_summary(games=[illegal, drawn, won], turns=turns),
+        make_summary(games=[won, (0.0, EndReason.CONTEXT_LIMIT)], num_games=3, turns=turns),
     ]
     metrics = episode_metrics(episodes, [0.0] * 3)
 
@@ -203,8 +223,8 @@ def test_several_games_are_counted_one_by_one_and_by_their_place_in_the_context(
     assert metrics["end/context_limit"] == 1.0
 
 
-def test_games_that_another_seats_forfeit_decided_are_counted_in_self_play_only(make_episode):
-    first, second = make_episode(seat=0), make_episode(seat=1, outcome=-1.0)
+def test_games_that_another_seats_forfeit_decided_are_counted_in_self_play_only(make_summary):
+    first, second = make_summary(seat=0), make_summary(seat=1, outcome=-1.0)
     forfeited = [
         replace(episode, games=[replace(episode.games[0], forfeited_by=1)])
         for episode in (first, second)

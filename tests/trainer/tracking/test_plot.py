@@ -42,9 +42,9 @@ def test_the_rows_and_matches_are_in_the_picture(draw, make_record, match):
 
 
 @pytest.mark.parametrize("won", [True, False])
-def test_a_match_that_was_won_or_lost_throughout_is_drawn(draw, make_record, make_episode, won):
-    episodes = [make_episode(outcome=1.0 if won else -1.0, end_reason=EndReason.FINISHED)] * 400
-    result = MatchResult.from_episodes(episodes)
+def test_a_match_that_was_won_or_lost_throughout_is_drawn(draw, make_record, make_summary, won):
+    episodes = [make_summary(outcome=1.0 if won else -1.0, end_reason=EndReason.FINISHED)] * 400
+    result = MatchResult.of(episodes)
 
     assert draw([make_record(0)], {"initial": (0, result)}).std() > 0
 

@@ -6,10 +6,10 @@ import pytest
 from earl_selector import Decision
 from earl_trainer.config import RewardConfig
 from earl_trainer.experience.samples import build_columns
-from earl_trainer.experience.transfer import send_to_learner
-from earl_trainer.rollout.collector import Rollout
-from earl_trainer.tracking.metrics import StageClock
-from earl_trainer.tracking.step import StepOutcome
+from earl_trainer.experience.transfer import LearnerFeed
+from earl_trainer.tracking.metrics import StageClock, TokenCounts
+from earl_trainer.tracking.step import StepOutcome, StepShare
+from earl_trainer.workers.team import Team
 
 
 @pytest.fixture
@@ -19,15 +19,23 @@ def outcome(make_episode, make_turn):
         make_episode(outcome=-1.0, turns=[make_turn([1, 2], [3, 4])]),
     ]
     columns = build_columns(episodes, [1.0, -1.0], RewardConfig())
-    plan, _ = send_to_learner(columns)
-    clock = StageClock({"rollout": 2.0, "prepare": 1.0, "update": 4.0})
+    feed = LearnerFeed(Team(), transport="local", num_minibatches=1, num_epochs=1, timeout_s=5.0)
+    shares = [
+        StepShare(
+            episodes=[episode.summary],
+            rewards=[reward],
+            peak_resident_tokens=resident_tokens,
+            counts=TokenCounts.of(columns.select([row])),
+        )
+        for row, (episode, reward, resident_tokens) in enumerate(
+            zip(episodes, [1.0, -1.5], [8, 5], strict=True)
+        )
+    ]
     return StepOutcome(
         step=9,
         phase="rl",
         lr=0.25,
-        rollout=Rollout(episodes=episodes, peak_resident_tokens=8),
-        rewards=[1.0, -1.5],
-        columns=columns,
+        shares=shares,
         decision=Decision(
             tp=1,
             previous_tp=None,
@@ -37,9 +45,9 @@ def outcome(make_episode, make_turn):
             feasible=(1,),
             steps_to_limit=None,
         ),
-        plan=plan,
+        delivery=feed.send(columns, seed=0),
         updates={"kl": 0.5},
-        clock=clock,
+        clock=StageClock({"rollout": 2.0, "prepare": 1.0, "update": 4.0}),
     )
 
 
@@ -73,12 +81,11 @@ def test_the_record_gathers_every_stage(outcome):
 
 
 def test_scored_samples_count_for_the_rate_of_preparation(outcome):
-    columns = outcome.columns
-    scored = replace(
-        columns,
-        per_token=dict(columns.per_token) | {"old_logprobs": columns.per_token["rollout_logprobs"]},
-    )
-    metrics = replace(outcome, columns=scored).record().metrics
+    shares = [
+        replace(share, counts=replace(share.counts, num_scored=share.counts.num_generated))
+        for share in outcome.shares
+    ]
+    metrics = replace(outcome, shares=shares).record().metrics
 
     assert metrics["rate/prepare_tokens_per_s"] == 10.0
     assert metrics["mismatch/kl"] == 0.0

@@ -62,16 +62,16 @@ def test_every_sink_hears_of_steps_and_matches(tracker, heard, make_record, matc
 
 
 def test_an_episode_is_a_row_with_what_was_said_and_how_it_ended(
-    tracker, tmp_path, make_episode, make_turn
+    tracker, tmp_path, make_summary, make_turn
 ):
-    cut = make_episode(
+    cut = make_summary(
         turns=[make_turn([1, 2], [3, 4], cut=True), make_turn([1, 2, 3, 4, 5], [6])],
         end_reason=EndReason.ILLEGAL_MOVE,
         outcome=-1.0,
         group=5,
         detail="'[1]' is not legal now",
     )
-    tracker.log_episodes("rl", 4, [make_episode(), cut], [1.0, -1.5])
+    tracker.log_episodes("rl", 4, [make_summary(), cut], [1.0, -1.5])
 
     first, second = rows_of(tmp_path / "episodes.jsonl")
     assert first["end_reason"] == "finished"
@@ -106,11 +106,11 @@ def test_an_episode_is_a_row_with_what_was_said_and_how_it_ended(
 
 
 def test_positions_are_the_bytes_that_a_checkpoint_keeps(
-    tracker, tmp_path, make_record, make_episode
+    tracker, tmp_path, make_record, make_summary
 ):
     assert tracker.positions() == {"metrics": 0, "episodes": 0}
     tracker.log_step(make_record())
-    tracker.log_episodes("rl", 4, [make_episode()], [1.0])
+    tracker.log_episodes("rl", 4, [make_summary()], [1.0])
 
     sizes = {name: (tmp_path / f"{name}.jsonl").stat().st_size for name in tracker.positions()}
     assert tracker.positions() == sizes

@@ -3,18 +3,20 @@
 import json
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from earl_envs import Game, make_game, make_opponent
 from earl_selector import DeviceSpec, MemoryModel, ModelShape, SelectorPolicy
 from transformers import PreTrainedModel
 
 from earl_trainer.checkpoint import CheckpointStore
-from earl_trainer.config import PAST_MODELS, RunConfig, SelectorConfig
+from earl_trainer.config import PAST_MODELS, ModelConfig, RunConfig, SelectorConfig
 from earl_trainer.models.load import load_folder, load_model
 from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
-from earl_trainer.phases import RL, WARMUP, plan_phases
+from earl_trainer.phases import RL, WARMUP, Phase, plan_phases
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.past_models import PastModels
@@ -25,8 +27,9 @@ from earl_trainer.run import Run, RunState
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.console import Display, make_display
 from earl_trainer.tracking.sinks import JsonLines
-from earl_trainer.tracking.tracker import Tracker
+from earl_trainer.tracking.tracker import SilentTracker, Tracker
 from earl_trainer.tracking.wandb_sink import WandbSink, choose_mode
+from earl_trainer.workers.team import Team
 
 _CHECKPOINTS = "checkpoints"
 _WANDB_ID = "wandb_id"
@@ -36,6 +39,8 @@ def assemble_run(
     config: RunConfig, folder: Path, *, resume: bool, display: Display | None = None
 ) -> Run:
     """Put a run together; everything that can be refused is refused here.
+
+    It is that of the team's first worker; `assemble_worker` makes those of the others.
 
     Args:
         config: The whole config.
@@ -47,39 +52,54 @@ def assemble_run(
         ValueError: With the rule and the value of whatever does not fit.
     """
     check_config(config)
-    checkpoints = CheckpointStore(folder / _CHECKPOINTS, keep=config.tracking.keep_checkpoints)
     _check_folder(config, folder, resume=resume)
     # A run that was interrupted before its first checkpoint begins anew.
-    checkpoint = checkpoints.latest() if resume else None
+    checkpoint = _checkpoints(config, folder).latest() if resume else None
+    run = assemble_worker(config, folder, checkpoint=checkpoint, rank=0)
+    context_note = check_context(config, run.game, ChatFormat(run.tokenizer), run.model)
+    write_run_config(config, folder)
+    display = display or make_display(
+        {phase.name: phase.num_steps for phase in run.phases}, first_step=run.state.step
+    )
+    positions = {} if checkpoint is None else _read_state(checkpoint)["files"]
+    run.tracker = _make_tracker(config, folder, display, positions, context_note)
+    return run
+
+
+def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None, rank: int) -> Run:
+    """Put together what one worker of a team has of a run, without records to keep.
+
+    Args:
+        config: The whole config, checked.
+        folder: Of the run.
+        checkpoint: What the run goes on from, if it does.
+        rank: The worker's.
+
+    Raises:
+        ValueError: If the model does not load or the selector finds nothing that fits.
+    """
     game = make_game(config.env)
+    model_config = _on_own_device(config.model, rank, num_workers=config.num_workers)
     loaded = (
-        load_model(config.model, game, seed=derive_seed(config.seed, "model"))
+        load_model(model_config, game, seed=derive_seed(config.seed, "model"))
         if checkpoint is None
-        else load_folder(checkpoint / "model", device=config.model.device)
+        else load_folder(checkpoint / "model", device=model_config.device)
     )
     model, chat = loaded.model, ChatFormat(loaded.tokenizer)
-    context_note = check_context(config, game, chat, model)
     selector = make_selector(config.selector, model, config.rollout.max_context_tokens)
-    state, positions = RunState(step=0, selector=selector.init(), report=None), {}
+    state = RunState(step=0, selector=selector.init(), report=None)
     if checkpoint is not None:
-        saved: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())
-        state, positions = RunState.from_dict(saved), saved["files"]
+        state = RunState.from_dict(_read_state(checkpoint))
     engine = TransformersEngine(
         model,
         stop_ids=chat.stop_ids,
         capacity_tokens=selector.memory.capacity_tokens(selector.usable_degrees[0]),
     )
     engine.load_weights(state.step)
-    phases = plan_phases(
-        config,
-        {
-            WARMUP: ScriptedPolicy(make_opponent(config.warmup.player), game=game, chat=chat),
-            RL: LanguagePolicy(engine, temperature=config.rollout.temperature),
-        },
-    )
-    write_run_config(config, folder)
-    display = display or make_display(
-        {phase.name: phase.num_steps for phase in phases}, first_step=state.step
+    team = Team(
+        rank=rank,
+        num_rollout_workers=config.rollout_workers,
+        num_learner_workers=config.learner_workers,
     )
     return Run(
         config=config,
@@ -89,13 +109,41 @@ def assemble_run(
         model=model,
         tokenizer=loaded.tokenizer,
         engine=engine,
-        collector=_make_collector(config, checkpoints, folder, game, chat, engine),
+        collector=_make_collector(config, folder, game, chat, engine, team),
         selector=selector,
-        phases=phases,
+        phases=_make_phases(config, game, chat, engine),
         evaluation_policy=LanguagePolicy(engine, temperature=config.evaluation.temperature),
-        tracker=_make_tracker(config, folder, display, positions, context_note),
-        checkpoints=checkpoints,
+        tracker=SilentTracker(),
+        checkpoints=_checkpoints(config, folder),
         resumed_from=checkpoint,
+        team=team,
+    )
+
+
+def _checkpoints(config: RunConfig, folder: Path) -> CheckpointStore:
+    return CheckpointStore(folder / _CHECKPOINTS, keep=config.tracking.keep_checkpoints)
+
+
+def _read_state(checkpoint: Path) -> dict[str, Any]:  # Any: parsed JSON
+    return json.loads((checkpoint / "state.json").read_text())
+
+
+def _on_own_device(model: ModelConfig, rank: int, *, num_workers: int) -> ModelConfig:
+    """Give every worker a GPU of its own as far as there are any, unless one is named."""
+    if num_workers == 1 or model.device != "auto" or not torch.cuda.is_available():
+        return model
+    return replace(model, device=f"cuda:{rank % torch.cuda.device_count()}")
+
+
+def _make_phases(
+    config: RunConfig, game: Game, chat: ChatFormat, engine: TransformersEngine
+) -> tuple[Phase, ...]:
+    return plan_phases(
+        config,
+        {
+            WARMUP: ScriptedPolicy(make_opponent(config.warmup.player), game=game, chat=chat),
+            RL: LanguagePolicy(engine, temperature=config.rollout.temperature),
+        },
     )
 
 
@@ -130,16 +178,16 @@ def _make_tracker(
 
 def _make_collector(
     config: RunConfig,
-    checkpoints: CheckpointStore,
     folder: Path,
     game: Game,
     chat: ChatFormat,
     engine: TransformersEngine,
+    team: Team,
 ) -> Collector:
     if config.self_play:
         opponent = None
     elif config.opponent in PAST_MODELS:
-        opponent = _make_past_models(config, checkpoints, folder, chat, engine)
+        opponent = _make_past_models(config, folder, chat, engine, team)
     else:
         opponent = make_opponent(config.opponent)
     return Collector(
@@ -154,11 +202,7 @@ def _make_collector(
 
 
 def _make_past_models(
-    config: RunConfig,
-    checkpoints: CheckpointStore,
-    folder: Path,
-    chat: ChatFormat,
-    engine: TransformersEngine,
+    config: RunConfig, folder: Path, chat: ChatFormat, engine: TransformersEngine, team: Team
 ) -> PastModels:
     def load(model_folder: Path) -> LanguagePolicy:
         loaded = load_folder(model_folder, device=config.model.device)
@@ -168,12 +212,13 @@ def _make_past_models(
         return LanguagePolicy(past, temperature=config.rollout.temperature)
 
     return PastModels(
-        checkpoints,
+        _checkpoints(config, folder),
         folder / _CHECKPOINTS / "ratings.jsonl",
         sampling=config.opponent.partition(":")[2],
         every_steps=config.tracking.checkpoint_every_steps,
         load=load,
         version=lambda: engine.version,
+        team=team,
     )
 
 

@@ -132,6 +132,25 @@ class WarmupConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class DispatchConfig:
+    """Bringing samples from the workers that prepared them to those that learn from them."""
+
+    transport: Literal["auto", "all_to_all", "shared_memory", "gather_scatter", "pipelined"] = (
+        "auto"
+    )
+    """`auto` is `shared_memory`, or nothing at all for one worker; the samples do not depend on it,
+    the time does."""
+    timeout_s: PositiveFloat = 1800.0
+    """Longest time that workers wait for the slowest of them."""
+
+    def transport_of(self, num_workers: int) -> str:
+        """Return the transport of a team of this size."""
+        if num_workers == 1:
+            return "local"
+        return "shared_memory" if self.transport == "auto" else self.transport
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
 class SelectorConfig:
     """The parallelism selector."""
 
@@ -179,6 +198,10 @@ class RunConfig:
     """The game, by its id."""
     opponent: str = "random"
     """Plays the other seats: `random`, ..., `self`, or checkpoints by `pool:recency|rating`."""
+    rollout_workers: PositiveInt = 1
+    """Processes that play and prepare, each a part of a step's episodes."""
+    learner_workers: PositiveInt = 1
+    """Processes that learn, each from a part of every mini-batch; they may be the same ones."""
     model: ModelConfig = ModelConfig()
     """The language model."""
     warmup: WarmupConfig = WarmupConfig()
@@ -191,12 +214,19 @@ class RunConfig:
     """The algorithm."""
     learner: LearnerConfig = LearnerConfig()
     """The model update."""
+    dispatch: DispatchConfig = DispatchConfig()
+    """The data dispatcher."""
     selector: SelectorConfig = SelectorConfig()
     """The parallelism selector."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Matches."""
     tracking: TrackingConfig = TrackingConfig()
     """Records."""
+
+    @property
+    def num_workers(self) -> int:
+        """Processes of the run."""
+        return max(self.rollout_workers, self.learner_workers)
 
     @property
     def self_play(self) -> bool:

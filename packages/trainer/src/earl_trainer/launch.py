@@ -1,9 +1,16 @@
 """Running an assembled run to its end, to Ctrl-C, or to an error that its user can act on."""
 
+from functools import partial
+from pathlib import Path
+
+from earl_trainer.assemble import assemble_worker
+from earl_trainer.config import RunConfig
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.loop import train
+from earl_trainer.models.load import quieten_library
 from earl_trainer.run import SUMMARY_FILE, Run
 from earl_trainer.types import RunFailedError
+from earl_trainer.workers.processes import Meeting, working_together
 
 
 def run_to_end(run: Run) -> int:
@@ -14,7 +21,10 @@ def run_to_end(run: Run) -> int:
     """
     note = run.tracker.display.note
     try:
-        train(run)
+        work = partial(_work, run.config, run.folder, run.resumed_from)
+        with working_together(run.team, work, timeout_s=run.config.dispatch.timeout_s):
+            run.team.equalise(run.model)
+            train(run)
         summary = run.finish()
     except KeyboardInterrupt:
         with interrupts_deferred(lambda: note("Ctrl-C: the checkpoint is being written")):
@@ -33,3 +43,14 @@ def run_to_end(run: Run) -> int:
         return 0
     finally:
         run.tracker.close()
+
+
+def _work(
+    config: RunConfig, folder: Path, checkpoint: Path | None, rank: int, meeting: Meeting
+) -> None:
+    """Be another worker of a run, from its first step in this process to its last."""
+    quieten_library()
+    run = assemble_worker(config, folder, checkpoint=checkpoint, rank=rank)
+    meeting.join(run.team)
+    run.team.equalise(run.model)
+    train(run)

@@ -1,17 +1,19 @@
 """The training loop: rollout, experience preparation, dispatch, update, new weights."""
 
 from earl_trainer.experience.samples import build_columns, episode_advantages, rewards_of
-from earl_trainer.experience.transfer import send_to_learner
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.phases import Phase
 from earl_trainer.run import Run, Stages
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.metrics import StageClock
-from earl_trainer.tracking.step import StepOutcome
+from earl_trainer.tracking.step import StepOutcome, StepShare
 
 
 def train(run: Run) -> None:
-    """Train from where the run stands to its end, with a match before each phase and at the end."""
+    """Train from where the run stands to its end, with a match before each phase and at the end.
+
+    Every worker of the run's team calls it, and all go through the same steps.
+    """
     for phase in run.phases:
         if run.state.step <= phase.first_step:
             run.evaluate(phase.evaluation)
@@ -28,41 +30,43 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
     Until the learner starts nothing of the run has changed, so Ctrl-C drops the step; from there on
     it waits for the step to end.
     """
-    config, step, clock, display = run.config, run.state.step, StageClock(), run.tracker.display
-    decision, selector_state = run.selector.update(run.state.selector, run.state.report)
+    config, step, team = run.config, run.state.step, run.team
+    clock, display = StageClock(), run.tracker.display
+    decision, selector_state = run.decide()
     run.engine.resize(decision.tp)
     with clock.stage("rollout"):
         rollout = run.collector.collect(
             phase.policy,
-            phase.starts(config.seed, step, num_seats=run.game.num_seats),
+            team.share(phase.starts(config.seed, step, num_seats=run.game.num_seats)),
             on_turn=lambda num_live: display.stage("rollout", f"{num_live} games running"),
         )
-    rewards = rewards_of(rollout.episodes, config.reward)
-    advantages = episode_advantages(rollout.episodes, rewards, phase.algorithm.advantages)
+        rewards = rewards_of(rollout.summaries, config.reward)
+        advantages = episode_advantages(
+            rollout.summaries, rewards, phase.algorithm.advantages, team.everyone
+        )
     columns = build_columns(rollout.episodes, advantages, config.reward)
     with clock.stage("prepare"):
         display.stage("prepare")
         columns = stages.preparer.prepare(columns)
     with clock.stage("dispatch"):
-        plan, batch = send_to_learner(columns)
+        delivery = stages.feed.send(columns, seed=derive_seed(config.seed, "shuffle", step))
     with interrupts_deferred(lambda: display.note("Ctrl-C: finishing this step first")):
         with clock.stage("update"):
             updates = stages.learner.update(
-                batch,
+                delivery.batch,
+                delivery.minibatches,
                 lr=phase.lr(step),
-                seed=derive_seed(config.seed, "shuffle", step),
                 on_minibatch=lambda done, total: display.stage("update", f"{done}/{total} tokens"),
             )
+            team.publish(run.model)
         run.engine.load_weights(step + 1)
         outcome = StepOutcome(
             step=step,
             phase=phase.name,
             lr=phase.lr(step),
-            rollout=rollout,
-            rewards=rewards,
-            columns=columns,
+            shares=team.everyone.gather(StepShare.of(rollout, rewards, columns)),
             decision=decision,
-            plan=plan,
+            delivery=delivery,
             updates=updates,
             clock=clock,
         )

@@ -18,6 +18,7 @@ from earl_trainer.rollout.policies import ReplyPolicy
 from earl_trainer.rollout.starts import grouped_starts, self_play_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import EpisodeStart
+from earl_trainer.workers.group import ALONE, Group
 
 WARMUP, RL = "warmup", "rl"
 
@@ -90,7 +91,9 @@ class Phase:
             max_tokens=config.learner.max_microbatch_tokens,
         )
 
-    def make_learner(self, config: RunConfig, model: PreTrainedModel) -> Learner:
+    def make_learner(
+        self, config: RunConfig, model: PreTrainedModel, workers: Group = ALONE
+    ) -> Learner:
         """Make the update stage, with an optimizer that has seen nothing yet."""
         learner = config.learner
         return Learner(
@@ -109,11 +112,10 @@ class Phase:
                 temperature=config.rollout.temperature,
             ),
             UpdateSettings(
-                num_minibatches=learner.num_minibatches,
-                num_epochs=learner.num_epochs,
                 max_microbatch_tokens=learner.max_microbatch_tokens,
                 max_grad_norm=learner.max_grad_norm,
             ),
+            workers,
         )
 
 

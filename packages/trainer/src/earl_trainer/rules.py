@@ -54,6 +54,8 @@ def check_config(config: RunConfig) -> None:
 # What may change when a run goes on: its length and speed, and where it runs and reports. Anything
 # else would contradict the steps and matches that are already there.
 _RESUMABLE = frozenset({
+    "rollout_workers",
+    "learner_workers",
     "model.device",
     "learner.num_steps",
     "learner.lr",
@@ -63,7 +65,7 @@ _RESUMABLE = frozenset({
     "learner.max_microbatch_tokens",
     "learner.max_grad_norm",
 })
-_RESUMABLE_GROUPS = ("selector.", "tracking.")
+_RESUMABLE_GROUPS = ("dispatch.", "selector.", "tracking.")
 
 
 def check_resumable(saved: RunConfig, config: RunConfig) -> None:
@@ -98,6 +100,12 @@ def _check_batch(config: RunConfig, *, num_seats: int) -> None:
         raise ValueError(
             f"{algorithm.name} compares the episodes of a group: rollout.group_size must be >= 2, "
             f"got {rollout.group_size}"
+        )
+    num_tables = min(rollout.num_episodes, config.warmup.num_episodes) // seats
+    if config.rollout_workers > num_tables:
+        raise ValueError(
+            f"every worker plays a table of each step: rollout_workers must be at most the "
+            f"{num_tables} tables of the smallest step, got {config.rollout_workers}"
         )
     for field, num_episodes in (
         ("rollout", rollout.num_episodes),

@@ -11,13 +11,14 @@ from typing import Any, final
 
 import torch
 from earl_envs import Game
-from earl_selector import ContextReport, SelectorPolicy, SelectorState
+from earl_selector import ContextReport, Decision, SelectorPolicy, SelectorState
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.experience.prepare import Preparer
+from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.learner.learner import Learner
 from earl_trainer.models.load import load_folder
@@ -29,8 +30,9 @@ from earl_trainer.rollout.starts import paired_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.plot import plot_run
 from earl_trainer.tracking.step import StepOutcome
-from earl_trainer.tracking.tracker import Tracker
-from earl_trainer.types import Episode
+from earl_trainer.tracking.tracker import SilentTracker, Tracker
+from earl_trainer.types import EpisodeSummary
+from earl_trainer.workers.team import Team
 
 SUMMARY_FILE = "summary.json"
 _LEARNER_FILE = "learner.pt"
@@ -83,6 +85,7 @@ class Stages:
     """The stages of a step that belong to one phase."""
 
     preparer: Preparer
+    feed: LearnerFeed
     learner: Learner
 
 
@@ -90,6 +93,8 @@ class Stages:
 @dataclass(slots=True, kw_only=True)
 class Run:
     """Everything a run consists of.
+
+    Every worker of the team has one. The first keeps the records: metrics, checkpoints, results.
 
     Lifecycle: made by `assemble.assemble_run`, trained by `loop.train`, then `finish`; after Ctrl-C
     `save` instead, and a new process goes on from there.
@@ -106,9 +111,10 @@ class Run:
     selector: SelectorPolicy
     phases: Sequence[Phase]
     evaluation_policy: ReplyPolicy
-    tracker: Tracker
+    tracker: Tracker | SilentTracker
     checkpoints: CheckpointStore
     resumed_from: Path | None
+    team: Team
     _learner: Learner | None = None
     _started_s: float = field(default_factory=time.perf_counter)
 
@@ -130,32 +136,40 @@ class Run:
         outcomes = [episode.outcome for episode in episodes]
         note = self.tracker.display.note
         with interrupts_deferred(lambda: note("Ctrl-C: recording this match first")):
-            evaluations[name] = step, MatchResult.from_episodes(episodes)
+            evaluations[name] = step, MatchResult.of(episodes)
             self.tracker.log_episodes(f"evaluation-{name}", step, episodes, outcomes)
             self.tracker.log_evaluation(name, *evaluations[name])
 
-    def _play_match(self) -> list[Episode]:
+    def _play_match(self) -> list[EpisodeSummary]:
         """Play a match, as many games at once as in a step, so that it takes no more memory."""
-        starts = paired_starts(
-            derive_seed(self.config.seed, "evaluation"),
-            num_games=self.config.evaluation.num_games,
-            num_seats=self.game.num_seats,
+        starts = self.team.share(
+            paired_starts(
+                derive_seed(self.config.seed, "evaluation"),
+                num_games=self.config.evaluation.num_games,
+                num_seats=self.game.num_seats,
+            )
         )
-        show, episodes = self.tracker.display.stage, list[Episode]()
-        while rest := starts[len(episodes) :]:
+        show, played = self.tracker.display.stage, list[EpisodeSummary]()
+        while rest := starts[len(played) :]:
             rollout = self.collector.collect(
                 self.evaluation_policy,
                 rest[: self.config.rollout.num_episodes],
-                on_turn=lambda live: show("match", f"{len(episodes)} played, {live} running"),
+                on_turn=lambda live: show("match", f"{len(played)} played, {live} running"),
             )
-            episodes.extend(rollout.episodes)
-        return episodes
+            played.extend(rollout.summaries)
+        return [episode for part in self.team.everyone.all_gather(played) for episode in part]
+
+    def decide(self) -> tuple[Decision, SelectorState]:
+        """Let the selector choose this step's degree, for all workers by what the first knows."""
+        return self.team.everyone.from_first(
+            lambda: self.selector.update(self.state.selector, self.state.report)
+        )
 
     def enter(self, phase: Phase) -> Stages:
         """Make the stages of a phase, as they were if the run resumes inside it."""
         resumes = self.state.step > phase.first_step
         reference = self._reference(resumes=resumes) if phase.needs_reference else None
-        learner = phase.make_learner(self.config, self.model)
+        learner = phase.make_learner(self.config, self.model, self.team.learners)
         if resumes:
             assert self.resumed_from is not None
             learner.load_state_dict(
@@ -163,27 +177,44 @@ class Run:
             )
         self._learner = learner
         return Stages(
-            preparer=phase.make_preparer(self.config, self.model, reference), learner=learner
+            preparer=phase.make_preparer(self.config, self.model, reference),
+            feed=self._make_feed(),
+            learner=learner,
+        )
+
+    def _make_feed(self) -> LearnerFeed:
+        learner, dispatch = self.config.learner, self.config.dispatch
+        return LearnerFeed(
+            self.team,
+            transport=dispatch.transport_of(self.team.size),
+            num_minibatches=learner.num_minibatches,
+            num_epochs=learner.num_epochs,
+            timeout_s=dispatch.timeout_s,
         )
 
     def _reference(self, *, resumes: bool) -> PreTrainedModel:
         folder = self.folder / "reference"
         if resumes:
             return freeze_copy(load_folder(folder, device=self.config.model.device).model)
-        self.save_model(folder)
+        if self.team.is_first:
+            self.save_model(folder)
         return freeze_copy(self.model)
 
     def complete_step(self, outcome: StepOutcome, selector: SelectorState) -> None:
         """Move on to the next step: record this one, and save if a checkpoint is due."""
-        self.tracker.log_step(outcome.record())
-        self.tracker.log_episodes(
-            outcome.phase, outcome.step, outcome.rollout.episodes, outcome.rewards
-        )
         self.state.step += 1
         self.state.selector = selector
-        self.state.report = outcome.report()
+        if self.team.is_first:
+            self.tracker.log_step(outcome.record())
+            self.tracker.log_episodes(
+                outcome.phase, outcome.step, outcome.episodes, outcome.rewards
+            )
+            self.state.report = outcome.report()
         if self.state.step % self.config.tracking.checkpoint_every_steps == 0:
-            self.save()
+            if self.team.is_first:
+                self.save()
+            # Opponents of the next step may be read from the checkpoint that is written now.
+            self.team.everyone.all_gather(None)
 
     def save(self) -> Path:
         """Save a checkpoint of the present step and return its folder."""

@@ -71,14 +71,19 @@ class PlayedGame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Episode:
-    """The games that a seat played in one context: one, unless the start asked for more."""
+class EpisodeSummary:
+    """What is counted, recorded and shown of an episode: everything but its tokens."""
 
     start: EpisodeStart
-    turns: Sequence[Turn]
     games: Sequence[PlayedGame]
     """At least one; fewer than asked for when something cut the episode or failed."""
-    min_return: float | int = -1.0
+    replies: Sequence[str]
+    """As the parser saw them."""
+    context_tokens: int
+    """Length of the context when the episode ended."""
+    reply_cut: bool
+    """Whether a reply ended at a token limit."""
+    min_return: float | int
     """The lowest score of the game."""
 
     @property
@@ -103,7 +108,7 @@ class Episode:
         scores = [game.outcome for game in self.games]
         if self.end_reason in CUTS:
             last = len(self.games) - 1
-            if last and self.games[-1].first_turn == len(self.turns):
+            if last and self.games[-1].first_turn == len(self.replies):
                 scores[last] = self.min_return
             scores += [self.min_return] * (self.start.num_games - len(scores))
         return sum(scores) / self.start.num_games
@@ -119,7 +124,7 @@ class Episode:
     @property
     def truncated(self) -> bool:
         """Whether a token limit, and not the game, ended the episode or one of its replies."""
-        return self.end_reason in CUTS or any(turn.cut for turn in self.turns)
+        return self.end_reason in CUTS or self.reply_cut
 
     @property
     def failed(self) -> bool:
@@ -131,9 +136,27 @@ class Episode:
         """Games that the learner lost by a reply that was no legal move."""
         return sum(game.end_reason in FORFEITS for game in self.games)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """The games that a seat played in one context, token by token."""
+
+    start: EpisodeStart
+    turns: Sequence[Turn]
+    games: Sequence[PlayedGame]
+    """At least one; fewer than asked for when something cut the episode or failed."""
+    min_return: float | int = -1.0
+    """The lowest score of the game."""
+
     @property
-    def context_tokens(self) -> int:
-        """Length of the context when the episode ended."""
-        if not self.turns:
-            return 0
-        return len(self.turns[-1].prompt_ids) + len(self.turns[-1].reply_ids)
+    def summary(self) -> EpisodeSummary:
+        """The episode without its tokens."""
+        last = self.turns[-1] if self.turns else None
+        return EpisodeSummary(
+            start=self.start,
+            games=self.games,
+            replies=tuple(turn.text for turn in self.turns),
+            context_tokens=len(last.prompt_ids) + len(last.reply_ids) if last else 0,
+            reply_cut=any(turn.cut for turn in self.turns),
+            min_return=self.min_return,
+        )

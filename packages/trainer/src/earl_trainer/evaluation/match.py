@@ -7,7 +7,7 @@ from typing import final
 from earl_envs import EndReason
 from earl_envs.evaluation.intervals import difference_interval, wilson_interval
 
-from earl_trainer.types import Episode, RunFailedError
+from earl_trainer.types import EpisodeSummary, RunFailedError
 
 
 @final
@@ -29,7 +29,7 @@ class MatchResult:
     """Share of replies that were no legal move."""
 
     @classmethod
-    def from_episodes(cls, episodes: Sequence[Episode]) -> "MatchResult":
+    def of(cls, episodes: Sequence[EpisodeSummary]) -> "MatchResult":
         """Count a match.
 
         Raises:
@@ -44,7 +44,7 @@ class MatchResult:
         wins = sum(game.outcome > 0 for game in games)
         # A cut game has outcome 0 but is no draw: nobody agreed to one.
         draws = sum(game.outcome == 0 and game.end_reason is EndReason.FINISHED for game in games)
-        num_replies = sum(len(episode.turns) for episode in played)
+        num_replies = sum(len(episode.replies) for episode in played)
         low, high = wilson_interval(wins, len(games))
         return cls(
             games=len(games),

@@ -5,13 +5,15 @@ from dataclasses import replace
 from typing import final
 
 import torch
-from earl_dispatch import Columns
+from earl_dispatch import Columns, Schema
 from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from earl_trainer.experience.batching import pad, padding_mask, plan_micro_batches
 from earl_trainer.learner.forward import score
+
+_SCORED = Schema(per_token=(("scored", torch.float32),), per_row=())
 
 
 @final
@@ -46,7 +48,7 @@ class Preparer:
     @torch.no_grad()
     def _score(self, model: PreTrainedModel, columns: Columns) -> Float[Tensor, " tokens"]:
         batches = plan_micro_batches(columns.lengths.tolist(), max_tokens=self._max_tokens)
-        parts: list[Columns] = []
+        parts = [Columns.empty(_SCORED)]
         for rows in batches:
             part = columns.select(rows)
             present = padding_mask(part.lengths)

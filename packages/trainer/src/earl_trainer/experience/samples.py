@@ -9,7 +9,8 @@ from earl_dispatch import Columns
 from earl_trainer.algorithms.advantages import AdvantageFunction
 from earl_trainer.config import RewardConfig
 from earl_trainer.rollout.engine import NO_WEIGHTS
-from earl_trainer.types import Episode, RunFailedError, Turn
+from earl_trainer.types import Episode, EpisodeSummary, RunFailedError, Turn
+from earl_trainer.workers.group import ALONE, Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def _sample(episode_index: int, turns: Sequence[Turn]) -> Sample:
     )
 
 
-def rewards_of(episodes: Sequence[Episode], config: RewardConfig) -> list[float]:
+def rewards_of(episodes: Sequence[EpisodeSummary], config: RewardConfig) -> list[float]:
     """Reward each episode for the learner's seat: the games' outcome, less a penalty for forfeits.
 
     The penalty makes a reply that is no move worse than a lost game, which it otherwise equals.
@@ -93,7 +94,10 @@ def rewards_of(episodes: Sequence[Episode], config: RewardConfig) -> list[float]
 
 
 def episode_advantages(
-    episodes: Sequence[Episode], rewards: Sequence[float], estimate: AdvantageFunction
+    episodes: Sequence[EpisodeSummary],
+    rewards: Sequence[float],
+    estimate: AdvantageFunction,
+    workers: Group = ALONE,
 ) -> list[float]:
     """Estimate the advantage of each episode; failed ones get 0 and count in no group.
 
@@ -104,21 +108,40 @@ def episode_advantages(
     over the group instead of a running mean.
 
     Args:
-        episodes: [E].
+        episodes: [E] of this worker.
         rewards: [E].
         estimate: The algorithm's estimator.
+        workers: Whose episodes are compared; of each only group, seat and reward are told.
+
+    Raises:
+        RunFailedError: If no worker has an episode to train on; says why the first one failed.
     """
-    played = [i for i, episode in enumerate(episodes) if episode.turns and not episode.failed]
-    roles = [(episodes[index].start.group, episodes[index].start.seat) for index in played]
+    played = [i for i, episode in enumerate(episodes) if episode.replies and not episode.failed]
+    own = [(episodes[i].start.group, episodes[i].start.seat, rewards[i]) for i in played]
+    told = workers.all_gather(own)
+    scores = [score for part in told for score in part]
+    if not scores:
+        raise RunFailedError(_nothing_played(episodes))
+    roles = [(group, seat) for group, seat, _ in scores]
     number = {role: place for place, role in enumerate(dict.fromkeys(roles))}
     estimated = estimate(
-        torch.tensor([rewards[index] for index in played], dtype=torch.float32),
+        torch.tensor([reward for _, _, reward in scores], dtype=torch.float32),
         torch.tensor([number[role] for role in roles], dtype=torch.int64),
-    )
+    ).tolist()
+    first = sum(map(len, told[: workers.rank]))
     advantages = [0.0] * len(episodes)
-    for index, advantage in zip(played, estimated.tolist(), strict=True):
+    for index, advantage in zip(played, estimated[first : first + len(played)], strict=True):
         advantages[index] = advantage
     return advantages
+
+
+def _nothing_played(episodes: Sequence[EpisodeSummary]) -> str:
+    if not episodes:
+        return "no worker has an episode to train on"
+    return (
+        f"none of {len(episodes)} episodes gave anything to train on; the first ended with "
+        f"{episodes[0].end_reason}: {episodes[0].detail}"
+    )
 
 
 def build_columns(
@@ -136,25 +159,17 @@ def build_columns(
 
     Returns:
         Per token `token_ids`, `mask` (trained), `rollout_logprobs`, `versions`; per row
-        `advantages` and `episode`.
-
-    Raises:
-        RunFailedError: If no episode gave a row; says why the first one failed.
+        `advantages` and `episode`, its identity.
     """
+    summaries = [episode.summary for episode in episodes]
     samples = [
         sample
         for index, episode in enumerate(episodes)
-        if not episode.failed
+        if not summaries[index].failed
         for sample in split_into_samples(index, episode)
     ]
-    if not samples:
-        first = episodes[0]
-        raise RunFailedError(
-            f"none of {len(episodes)} episodes gave anything to train on; the first ended with "
-            f"{first.end_reason}: {first.detail}"
-        )
     masked = [
-        config.truncation == "mask" and episodes[sample.episode].truncated for sample in samples
+        config.truncation == "mask" and summaries[sample.episode].truncated for sample in samples
     ]
     return Columns(
         lengths=torch.tensor([len(sample.token_ids) for sample in samples], dtype=torch.int64),
@@ -174,7 +189,9 @@ def build_columns(
             "advantages": torch.tensor(
                 [advantages[sample.episode] for sample in samples], dtype=torch.float32
             ),
-            "episode": torch.tensor([sample.episode for sample in samples], dtype=torch.int32),
+            "episode": torch.tensor(
+                [episodes[sample.episode].start.episode for sample in samples], dtype=torch.int32
+            ),
         },
     )
 

@@ -1,13 +1,13 @@
 """The model update stage."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import torch
 from earl_dispatch import Columns
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -17,6 +17,7 @@ from earl_trainer.experience.batching import pad, padding_mask, plan_micro_batch
 from earl_trainer.learner.forward import score
 from earl_trainer.learner.optimizer import MasterAdamW
 from earl_trainer.types import RunFailedError
+from earl_trainer.workers.group import ALONE, Group
 
 _MAX_BAD_UPDATES = 5
 
@@ -34,12 +35,8 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateSettings:
-    """How a batch is walked through."""
+    """How an update is computed."""
 
-    num_minibatches: int
-    """Optimizer updates per pass over the batch."""
-    num_epochs: int
-    """Passes over the batch."""
     max_microbatch_tokens: int
     """Padded tokens in one forward and backward pass; bounds memory, changes no gradient."""
     max_grad_norm: float
@@ -49,13 +46,17 @@ class UpdateSettings:
 class Learner:
     """Updates the model on a batch of samples.
 
+    Of several workers that learn each has a learner, a copy of the model and a part of every
+    mini-batch. Gradients are added up over them before they are clipped and applied, so that all
+    copies stay the same, and are those of one worker with all the rows, up to the order of the sum.
+
     Non-finite gradients are dropped before they reach weights or moments; after five in a row the
     learner gives up, since every later update would be dropped too.
 
     Example:
         >>> optimizer = MasterAdamW(model, betas=(0.9, 0.95), weight_decay=0.0)
         >>> learner = Learner(model, optimizer, objective, settings)
-        >>> metrics = learner.update(columns, lr=1e-3, seed=0)
+        >>> metrics = learner.update(columns, [torch.arange(columns.num_rows)], lr=1e-3)
     """
 
     def __init__(
@@ -64,61 +65,72 @@ class Learner:
         optimizer: MasterAdamW,
         objective: Objective,
         settings: UpdateSettings,
+        workers: Group = ALONE,
     ) -> None:
         self._model = model
         self._optimizer = optimizer
         self._objective = objective
         self._settings = settings
+        self._workers = workers
         self._num_bad_updates = 0
 
     def update(
         self,
         batch: Columns,
+        minibatches: Sequence[Int64[Tensor, "_"]],
         *,
         lr: float,
-        seed: int,
         on_minibatch: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, float]:
-        """Make `num_epochs` passes of `num_minibatches` updates each.
+        """Make one update per mini-batch.
 
         Args:
-            batch: Columns of `experience.samples`, with the log-probs that the loss looks at.
+            batch: Columns of `experience.samples`, with the log-probs that the loss looks at: rows
+                of this worker.
+            minibatches: For each update this worker's rows of it; equally many on all workers.
             lr: Learning rate of this step.
-            seed: Shuffles the rows into mini-batches.
-            on_minibatch: Called with tokens done and in all, for progress.
+            on_minibatch: Called with tokens done and in all, of this worker, for progress.
 
         Returns:
             Means over the applied updates of loss, grad_norm, entropy and the loss function's own
-            metrics, and the number of updates skipped for non-finite gradients.
+            metrics, and the number of updates skipped for non-finite gradients; the same on all
+            workers.
 
         Raises:
             RunFailedError: After five updates in a row with non-finite gradients.
         """
-        rng = torch.Generator().manual_seed(seed)
-        settings = self._settings
-        total = batch.num_tokens * settings.num_epochs
+        total = sum(int(batch.lengths[rows].sum()) for rows in minibatches)
         done = 0
-        num_updates = 0
-        applied: list[dict[str, float]] = []
-        for _ in range(settings.num_epochs):
-            order = torch.randperm(batch.num_rows, generator=rng)
-            for rows in order.tensor_split(min(settings.num_minibatches, batch.num_rows)):
-                minibatch = batch.select(rows)
-                metrics = self.accumulate(minibatch)
-                done += minibatch.num_tokens
-                on_minibatch(done, total)
-                num_updates += 1
-                norm = self._apply(lr)
-                if norm is not None:
-                    applied.append({**metrics, "grad_norm": norm})
+        norms: list[float | None] = []
+        own: list[dict[str, float]] = []
+        for rows in minibatches:
+            minibatch = batch.select(rows)
+            own.append(self.accumulate(minibatch))
+            done += minibatch.num_tokens
+            on_minibatch(done, total)
+            norms.append(self._apply(lr))
+        updates = _add_up(self._workers.all_gather(own))
+        applied = [
+            {**metrics, "grad_norm": norm}
+            for metrics, norm in zip(updates, norms, strict=True)
+            if norm is not None
+        ]
         names = applied[0] if applied else ()
         means = {name: sum(update[name] for update in applied) / len(applied) for name in names}
-        return {**means, "skipped_updates": float(num_updates - len(applied))}
+        return {**means, "skipped_updates": float(len(norms) - len(applied))}
 
     def accumulate(self, minibatch: Columns) -> dict[str, float]:
-        """Add the gradient of one mini-batch's loss to the parameters, without an update."""
-        mask = minibatch.per_token["mask"]
-        weights = self._objective.aggregation(mask, minibatch.lengths)
+        """Add the gradient of one mini-batch's loss to the parameters, without an update.
+
+        Args:
+            minibatch: This worker's rows, maybe none.
+
+        Returns:
+            This worker's part of the loss and the metrics; none without rows.
+        """
+        weights, total = self._objective.aggregation(minibatch.per_token["mask"], minibatch.lengths)
+        self._workers.add_up(total)
+        weights = weights / total.clamp(min=1)
         weighted = replace(minibatch, per_token={**minibatch.per_token, "weights": weights})
         sums: dict[str, float] = {}
         for rows in plan_micro_batches(
@@ -159,6 +171,7 @@ class Learner:
 
     def _apply(self, lr: float) -> float | None:
         """Make the update and return the gradient's norm, or None if it was not finite."""
+        self._optimizer.add_up_gradients(self._workers)
         # The norm is looked at before the step: clipping by a NaN norm makes every gradient NaN.
         norm = self._optimizer.clip_gradients(self._settings.max_grad_norm)
         if math.isfinite(norm):
@@ -182,6 +195,18 @@ class Learner:
         """Take over what `state_dict` returned."""
         self._optimizer.load_state_dict(state["optimizer"])
         self._num_bad_updates = state["num_bad_updates"]
+
+
+def _add_up(parts: Sequence[Sequence[dict[str, float]]]) -> list[dict[str, float]]:
+    """Add up what the workers have of each update; who had no row of one has no figure either."""
+    updates: list[dict[str, float]] = []
+    for shares in zip(*parts, strict=True):
+        sums: dict[str, float] = {}
+        for share in shares:
+            for name, value in share.items():
+                sums[name] = sums.get(name, 0.0) + value
+        updates.append(sums)
+    return updates
 
 
 def _masked(part: Columns, name: str, present: Tensor, mask: Tensor) -> Float[Tensor, "rows width"]:

@@ -7,6 +7,8 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from earl_trainer.workers.group import Group
+
 
 def learning_rate(step: int, *, num_steps: int, peak: float, warmup_steps: int) -> float:
     """Linear warm-up, then a cosine from `peak` that would reach a tenth of it after the last step.
@@ -35,8 +37,8 @@ class MasterAdamW:
     updated and then rounded into them. A float32 parameter is its own copy. Only matrices are
     decayed.
 
-    Lifecycle: per update `collect_gradients` after every backward pass, `clip_gradients`, then
-    `step`, or `drop_gradients` to give the update up.
+    Lifecycle: per update `collect_gradients` after every backward pass, `add_up_gradients`,
+    `clip_gradients`, then `step`, or `drop_gradients` to give the update up.
     """
 
     def __init__(
@@ -66,6 +68,15 @@ class MasterAdamW:
             else:
                 master.grad += parameter.grad
             parameter.grad = None
+
+    def add_up_gradients(self, workers: Group) -> None:
+        """Replace the collected gradients by their sums over the workers; one alone has them."""
+        if workers.size == 1:
+            return
+        for master in self._masters:
+            if master.grad is None:  # This worker had no row.
+                master.grad = torch.zeros_like(master)
+            workers.add_up(master.grad)
 
     def clip_gradients(self, max_norm: float) -> float:
         """Scale the collected gradients to a global norm of at most `max_norm`.

@@ -20,7 +20,7 @@ from earl_trainer.rollout.past_models import PastModels
 from earl_trainer.rollout.policies import Query, ReplyPolicy
 from earl_trainer.rollout.seating import Seating
 from earl_trainer.rollout.table import Table, Talker
-from earl_trainer.types import Episode, EpisodeStart, Turn
+from earl_trainer.types import Episode, EpisodeStart, EpisodeSummary, Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,11 @@ class Rollout:
     """In the order of the starts."""
     peak_resident_tokens: int
     """The most tokens of the policy's contexts, whoever it plays for, in flight at one time."""
+
+    @property
+    def summaries(self) -> list[EpisodeSummary]:
+        """The episodes without their tokens."""
+        return [episode.summary for episode in self.episodes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,14 +99,10 @@ class Collector:
 
         Args:
             policy: Plays the learner's seats.
-            starts: What to play; those of one table share everything but seat and sampling.
+            starts: What to play, maybe nothing; those of one table share everything but seat and
+                sampling.
             on_turn: Called before each batch of replies with the number of games still running.
-
-        Raises:
-            ValueError: If there is no start.
         """
-        if not starts:
-            raise ValueError("a collection needs at least one start, got none")
         batches, tables = self._seating.set_tables(policy, starts)
         peak_resident_tokens = 0
         while True:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, final
 
@@ -10,6 +11,7 @@ from earl_envs.opponents.pool import OpponentPool, PoolMember
 
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.rollout.policies import ReplyPolicy
+from earl_trainer.workers.team import Team
 
 # The pool draws and rates names; `PastModels.policy` says who replies under one.
 _NOBODY = RandomOpponent()
@@ -32,6 +34,7 @@ class PastModels:
             the resumed run another one.
         load: Makes a policy of a model folder.
         version: Tells the version of the weights that play now.
+        team: Workers whose games are rated together; the first writes the file.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class PastModels:
         every_steps: int,
         load: Callable[[Path], ReplyPolicy],
         version: Callable[[], int],
+        team: Team,
     ) -> None:
         self._checkpoints = checkpoints
         self._ratings_path = ratings_path
@@ -52,6 +56,7 @@ class PastModels:
         self._version = version
         self._folders: dict[str, Path] = {}
         self._loaded: dict[str, ReplyPolicy] = {}
+        self._team = team
         self._ratings = _cut_to_past(ratings_path, version())
 
     def pool(self) -> OpponentPool | None:
@@ -82,16 +87,22 @@ class PastModels:
         return self._loaded[name]
 
     def record(self, pool: OpponentPool, scores: Sequence[tuple[str, float]]) -> None:
-        """Rate the members by the games of a collection.
+        """Rate the members by the games of a collection; all workers that play call it.
 
         Args:
             pool: What `pool` returned before it.
-            scores: Name of the member, and the learner's points: 1, 0.5 or 0.
+            scores: Of this worker's games, name of the member and the learner's points: 1, 0.5 or
+                0.
         """
-        for name, score in scores:
+        told = self._team.players.all_gather(scores)
+        if not any(told):
+            return
+        for name, score in chain.from_iterable(told):
             pool = pool.update_rating(name, learner_score=score)
         ratings = {member.name: member.rating for member in pool.members}
         self._ratings = {"": float(pool.learner_rating), **ratings}
+        if not self._team.is_first:
+            return
         line = json.dumps({"version": self._version(), "ratings": self._ratings})
         with self._ratings_path.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")

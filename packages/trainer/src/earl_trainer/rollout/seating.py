@@ -59,7 +59,7 @@ class Seating:
         groups = list(seated.values())
         batches = [
             GameBatch(self._game, seeds=[game_seed(group[0], number) for group in groups])
-            for number in range(max(start.num_games for start in starts))
+            for number in range(max((start.num_games for start in starts), default=0))
         ]
         return batches, [
             self._table(policy, batches, index, group) for index, group in enumerate(groups)
@@ -77,8 +77,7 @@ class Seating:
             for game in talker.games
             if game.end_reason in _RESULTS
         ]
-        if scores:
-            self._past.record(self._pool, scores)
+        self._past.record(self._pool, scores)
 
     def _table(
         self,

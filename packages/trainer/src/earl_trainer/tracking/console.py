@@ -224,3 +224,23 @@ class LiveDisplay:
             lines.append(Text(f"tokens/s: {describe_rates(latest)}"))
         lines.append(Text(f"eta {self._eta}"))
         return Group(table, *lines, self._progress, self._stage)
+
+
+@final
+class SilentDisplay:
+    """Shows nothing."""
+
+    def log_step(self, record: StepRecord) -> None:
+        """Show nothing."""
+
+    def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
+        """Show nothing."""
+
+    def stage(self, name: str, detail: str = "") -> None:
+        """Say nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+    def close(self) -> None:
+        """Leave the terminal alone."""

@@ -7,12 +7,12 @@ from earl_envs import EndReason, GameRecord, make_game
 from earl_envs.replays.episode import EpisodeRecord
 from earl_envs.text.referee import forfeit_scores
 
-from earl_trainer.types import Episode
+from earl_trainer.types import EpisodeSummary
 
 Row = dict[str, Any]  # Any: nested plain values for JSON
 
 
-def episode_row(game_id: str, episode: Episode, reward: float | int) -> Row:
+def episode_row(game_id: str, episode: EpisodeSummary, reward: float | int) -> Row:
     """Return an episode as plain values: what was said, how it ended and why."""
     return {
         "game_id": game_id,
@@ -32,7 +32,7 @@ def episode_row(game_id: str, episode: Episode, reward: float | int) -> Row:
             for game in episode.games
         ],
         "moves": list(episode.moves),
-        "replies": [turn.text for turn in episode.turns],
+        "replies": list(episode.replies),
         "context_tokens": episode.context_tokens,
         "end_reason": episode.end_reason,
         "truncated": episode.truncated,

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
-from earl_dispatch import Columns, TransferPlan
+import torch
+from earl_dispatch import Columns
 from earl_envs import EndReason
 from earl_selector import ContextReport, Decision
 
 from earl_trainer.algorithms.kl import k3
-from earl_trainer.types import Episode
+from earl_trainer.experience.transfer import Delivery
+from earl_trainer.rollout.engine import NO_WEIGHTS
+from earl_trainer.types import EpisodeSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +61,14 @@ class StageClock:
         return {**times, **rates}
 
 
-def episode_metrics(episodes: Sequence[Episode], rewards: Sequence[float]) -> dict[str, float]:
+def episode_metrics(
+    episodes: Sequence[EpisodeSummary], rewards: Sequence[float]
+) -> dict[str, float]:
     """Summarise outcomes and replies; rates are shares of the games whose episode did not fail."""
     played = [index for index, episode in enumerate(episodes) if not episode.failed]
     games = [game for index in played for game in episodes[index].games]
     own_rewards = np.array([rewards[index] for index in played])
-    num_replies = sum(len(episodes[index].turns) for index in played)
+    num_replies = sum(len(episodes[index].replies) for index in played)
     num_games = max(1, len(games))
     wins = sum(game.outcome > 0 for game in games)
     draws = sum(game.outcome == 0 and game.end_reason is EndReason.FINISHED for game in games)
@@ -88,7 +93,7 @@ def episode_metrics(episodes: Sequence[Episode], rewards: Sequence[float]) -> di
     }
 
 
-def _win_rates(played: Sequence[Episode]) -> dict[str, float]:
+def _win_rates(played: Sequence[EpisodeSummary]) -> dict[str, float]:
     """Win rates by seat; and by place in the context where that holds several games.
 
     The latter is the learning curve within an episode.
@@ -102,7 +107,7 @@ def _win_rates(played: Sequence[Episode]) -> dict[str, float]:
     return {name: sum(won) / len(won) for name, won in wins.items()}
 
 
-def _other_forfeit_rate(played: Sequence[Episode]) -> dict[str, float]:
+def _other_forfeit_rate(played: Sequence[EpisodeSummary]) -> dict[str, float]:
     """Share of a seat's games that another seat's forfeit decided; in self-play only."""
     seats = {(episode.start.table, episode.start.seat) for episode in played}
     if len(seats) == len({table for table, _ in seats}):
@@ -134,30 +139,75 @@ def selector_metrics(decision: Decision) -> dict[str, float]:
     return figures
 
 
-def dispatch_metrics(plan: TransferPlan) -> dict[str, float]:
-    """Return what a plan moves and the least that any plan could move."""
+def dispatch_metrics(delivery: Delivery) -> dict[str, float]:
+    """Return what was moved, the least that any plan could move, and how far time is from its own.
+
+    The floor of the time is that of the busiest rank at the rate that was measured when the run
+    began; one worker alone moves nothing and has none.
+    """
+    plan = delivery.plan
+    times = {
+        "time/dispatch_transfer_s": delivery.transfer_s,
+        "time/dispatch_floor_s": delivery.floor_s,
+    }
+    if delivery.floor_s:
+        times["rate/dispatch_times_floor"] = delivery.transfer_s / delivery.floor_s
     return {
         "dispatch/rows": float(plan.source.num_rows),
         "dispatch/bytes_moved": float(plan.bytes_moved),
         "dispatch/bytes_lower_bound": float(plan.bytes_lower_bound),
+        "dispatch/bytes_over_lower_bound": float(plan.bytes_moved - plan.bytes_lower_bound),
         "dispatch/messages": float(plan.messages),
+        **times,
     }
 
 
-def engine_mismatch_metrics(columns: Columns) -> dict[str, float]:
-    """Compare the engine's log-probs with the learner's recomputed ones, over trained tokens.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCounts:
+    """What a worker counted of its own samples; those of several workers add up."""
 
-    KL(engine || learner) by k3 from the engine's samples; 0 when both compute alike. Without
-    recomputed log-probs there is nothing to compare.
-    """
-    if "old_logprobs" not in columns.per_token:
-        return {}
-    mask = columns.per_token["mask"]
-    engine = columns.per_token["rollout_logprobs"][mask]
-    learner = columns.per_token["old_logprobs"][mask]
-    if not len(engine):
-        return {}
-    return {
-        "mismatch/kl": float(k3(engine, learner).mean()),
-        "mismatch/max_logprob_difference": float((engine - learner).abs().max()),
-    }
+    num_tokens: int
+    num_generated: int
+    """Tokens that an engine emitted, and not a script, which says nothing of an engine's speed."""
+    num_scored: int
+    """Trained tokens with a log-prob of the learner's own."""
+    mismatch_kl: float
+    """Sum over these of KL(engine || learner), by k3 from the engine's samples."""
+    max_logprob_difference: float
+    """Largest distance of both log-probs."""
+
+    @classmethod
+    def of(cls, columns: Columns) -> "TokenCounts":
+        """Count the samples of one worker."""
+        engine = learner = torch.empty(0)
+        if "old_logprobs" in columns.per_token:
+            mask = columns.per_token["mask"]
+            engine = columns.per_token["rollout_logprobs"][mask]
+            learner = columns.per_token["old_logprobs"][mask]
+        return cls(
+            num_tokens=columns.num_tokens,
+            num_generated=int((columns.per_token["versions"] > NO_WEIGHTS).sum()),
+            num_scored=len(engine),
+            mismatch_kl=float(k3(engine, learner).sum()),
+            max_logprob_difference=float((engine - learner).abs().max()) if len(engine) else 0.0,
+        )
+
+    @classmethod
+    def total(cls, parts: Sequence["TokenCounts"]) -> "TokenCounts":
+        """Add up the counts of several workers."""
+        return cls(
+            num_tokens=sum(part.num_tokens for part in parts),
+            num_generated=sum(part.num_generated for part in parts),
+            num_scored=sum(part.num_scored for part in parts),
+            mismatch_kl=sum(part.mismatch_kl for part in parts),
+            max_logprob_difference=max(part.max_logprob_difference for part in parts),
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Compare the engine's log-probs with the learner's; nothing where none were computed."""
+        if not self.num_scored:
+            return {}
+        return {
+            "mismatch/kl": self.mismatch_kl / self.num_scored,
+            "mismatch/max_logprob_difference": self.max_logprob_difference,
+        }

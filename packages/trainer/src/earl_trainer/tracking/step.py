@@ -3,20 +3,42 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from earl_dispatch import Columns, TransferPlan
+from earl_dispatch import Columns
 from earl_selector import ContextReport, Decision
 
+from earl_trainer.experience.transfer import Delivery
 from earl_trainer.rollout.collector import Rollout
-from earl_trainer.rollout.engine import NO_WEIGHTS
 from earl_trainer.tracking.metrics import (
     StageClock,
     StepRecord,
+    TokenCounts,
     context_metrics,
     dispatch_metrics,
-    engine_mismatch_metrics,
     episode_metrics,
     selector_metrics,
 )
+from earl_trainer.types import EpisodeSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepShare:
+    """What one worker has to tell of its part of a step."""
+
+    episodes: Sequence[EpisodeSummary]
+    rewards: Sequence[float]
+    peak_resident_tokens: int
+    counts: TokenCounts
+    """Of its samples as they were prepared."""
+
+    @classmethod
+    def of(cls, rollout: Rollout, rewards: Sequence[float], columns: Columns) -> "StepShare":
+        """Tell of what was played, rewarded and prepared."""
+        return cls(
+            episodes=rollout.summaries,
+            rewards=rewards,
+            peak_resident_tokens=rollout.peak_resident_tokens,
+            counts=TokenCounts.of(columns),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,47 +48,53 @@ class StepOutcome:
     step: int
     phase: str
     lr: float
-    rollout: Rollout
-    rewards: Sequence[float]
-    columns: Columns
-    """The samples as they were prepared."""
+    shares: Sequence[StepShare]
+    """Of every worker that told."""
     decision: Decision
-    plan: TransferPlan
+    delivery: Delivery
     updates: Mapping[str, float]
     """Figures of the learner."""
     clock: StageClock
 
+    @property
+    def episodes(self) -> list[EpisodeSummary]:
+        """The episodes of all workers, in the order of their starts."""
+        return [episode for share in self.shares for episode in share.episodes]
+
+    @property
+    def rewards(self) -> list[float]:
+        """The reward of each episode."""
+        return [reward for share in self.shares for reward in share.rewards]
+
     def report(self) -> ContextReport:
-        """Report the rollout's contexts to the selector."""
-        lengths = [episode.context_tokens for episode in self.rollout.episodes]
+        """Report the rollout's contexts to the selector; of residents, the fullest engine's."""
+        lengths = [episode.context_tokens for episode in self.episodes]
         return ContextReport(
             step=self.step,
             num_responses=len(lengths),
             mean_context_tokens=sum(lengths) / len(lengths),
             max_context_tokens=max(lengths),
-            resident_tokens=self.rollout.peak_resident_tokens,
+            resident_tokens=max(share.peak_resident_tokens for share in self.shares),
         )
 
     def record(self) -> StepRecord:
         """Gather the figures of all stages."""
-        tokens = self.columns.num_tokens
-        # Replies that a script wrote down say nothing about the speed of an engine.
-        generated = int((self.columns.per_token["versions"] > NO_WEIGHTS).sum())
+        counts = TokenCounts.total([share.counts for share in self.shares])
         stage_tokens = {
-            "rollout": generated,
-            "prepare": tokens if "old_logprobs" in self.columns.per_token else 0,
-            "update": tokens,
+            "rollout": counts.num_generated,
+            "prepare": counts.num_tokens if counts.num_scored else 0,
+            "update": counts.num_tokens,
         }
         return StepRecord(
             step=self.step,
             phase=self.phase,
             decision=self.decision.reason,
             metrics={
-                **episode_metrics(self.rollout.episodes, self.rewards),
+                **episode_metrics(self.episodes, self.rewards),
                 **context_metrics(self.report()),
                 **selector_metrics(self.decision),
-                **dispatch_metrics(self.plan),
-                **engine_mismatch_metrics(self.columns),
+                **dispatch_metrics(self.delivery),
+                **counts.metrics(),
                 **{f"policy/{name}": value for name, value in self.updates.items()},
                 "policy/lr": self.lr,
                 **self.clock.metrics(stage_tokens),

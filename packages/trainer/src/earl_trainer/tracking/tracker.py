@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import final
 
 from earl_trainer.evaluation.match import MatchResult
-from earl_trainer.tracking.console import Display
+from earl_trainer.tracking.console import Display, SilentDisplay
 from earl_trainer.tracking.episode_rows import episode_row
 from earl_trainer.tracking.metrics import StepRecord
 from earl_trainer.tracking.sinks import JsonLines, MetricsFile, Sink
-from earl_trainer.types import Episode
+from earl_trainer.types import EpisodeSummary
 
 
 @final
@@ -41,7 +41,7 @@ class Tracker:
             sink.log_evaluation(name, step, result)
 
     def log_episodes(
-        self, phase: str, step: int, episodes: Sequence[Episode], rewards: Sequence[float]
+        self, phase: str, step: int, episodes: Sequence[EpisodeSummary], rewards: Sequence[float]
     ) -> None:
         """Record every episode: what was said, how it ended and why."""
         for episode, reward in zip(episodes, rewards, strict=True):
@@ -57,3 +57,29 @@ class Tracker:
         self._episodes.close()
         for sink in reversed(self._sinks):
             sink.close()
+
+
+@final
+class SilentTracker:
+    """The tracker of a worker that keeps no records."""
+
+    def __init__(self) -> None:
+        self.display: Display = SilentDisplay()
+
+    def log_step(self, record: StepRecord) -> None:
+        """Leave it to the first worker."""
+
+    def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
+        """Leave it to the first worker."""
+
+    def log_episodes(
+        self, phase: str, step: int, episodes: Sequence[EpisodeSummary], rewards: Sequence[float]
+    ) -> None:
+        """Leave it to the first worker."""
+
+    def positions(self) -> dict[str, int]:
+        """Return nothing: there are no files."""
+        return {}
+
+    def close(self) -> None:
+        """Close nothing."""
