@@ -53,6 +53,29 @@ def test_valid_degrees_of_known_models():
     assert list_valid_degrees(QWEN) == (1, 2, 4, 8, 16, 32, 64)
 
 
+def test_stages_split_the_layers_and_the_last_holds_one_vocabulary_matrix():
+    stage, whole = rank_shape(QWEN, 4, 8), rank_shape(QWEN, 4)
+    assert (stage.num_layers, whole.num_layers) == (10, 80)
+    layers = whole.num_parameters - 2 * (152_064 // 4) * 8192 - 8192
+    assert stage.num_parameters == layers // 8 + (152_064 // 4) * 8192 + 8192
+
+
+@pytest.mark.parametrize("pp", [0, 3])
+def test_stages_that_do_not_split_the_layers_evenly_are_refused(pp):
+    with pytest.raises(ValueError, match=f"pp {pp} does not divide the model's 80 layers"):
+        rank_shape(QWEN, 1, pp)
+
+
+def test_every_expert_is_split_and_the_router_is_not():
+    moe = MODEL_SHAPES["qwen3-30b-a3b"]
+    rank = rank_shape(moe, 4)
+    assert (rank.num_experts, rank.intermediate_size) == (128, 768 // 4)
+    dense = replace(moe, num_experts=1, num_active_experts=1)
+    router = moe.count_layer_parameters(0) - dense.count_layer_parameters(0)
+    assert router == 2048 * 128
+    assert rank.count_layer_parameters(0) - rank_shape(dense, 4).count_layer_parameters(0) == router
+
+
 @given(shapes())
 def test_one_rank_holds_the_whole_model(shape):
     assert rank_shape(shape, 1) == shape

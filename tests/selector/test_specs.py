@@ -1,89 +1,76 @@
 import pytest
-import torch
-from earl_selector import MODEL_SHAPES, DeviceSpec, ModelShape
-
-LLAMA_CONFIG: dict[str, object] = {
-    "model_type": "llama",
-    "num_hidden_layers": 3,
-    "hidden_size": 48,
-    "intermediate_size": 80,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "vocab_size": 100,
-}
+from earl_selector import DEVICE_SPECS, MODEL_SHAPES
+from earl_selector.specs import HUB_IDS, catalogue_name
 
 
 @pytest.mark.parametrize(
     ("name", "num_parameters"),
     [
-        ("llama-3.1-70b", 70_553_706_496),
+        # Totals that the hub shows for the weight files; of tied models, without the copy.
+        ("qwen2.5-0.5b", 494_032_768),
+        ("qwen2.5-1.5b", 1_543_714_304),
+        ("qwen2.5-3b", 3_085_938_688),
+        ("qwen2.5-7b", 7_615_616_512),
+        ("qwen2.5-14b", 14_770_033_664),
+        ("qwen2.5-32b", 32_763_876_352),
         ("qwen2.5-72b", 72_706_203_648),
+        ("qwen3-0.6b", 596_049_920),
+        ("qwen3-4b", 4_022_468_096),
+        ("qwen3-8b", 8_190_735_360),
+        ("qwen3-14b", 14_768_307_200),
+        ("qwen3-32b", 32_762_123_264),
+        ("qwen3-30b-a3b", 30_532_122_624),
+        ("qwen3-235b-a22b", 235_093_634_560),
+        ("llama-3.2-1b", 1_235_814_400),
+        ("llama-3.2-3b", 3_212_749_824),
+        ("llama-3.1-8b", 8_030_261_248),
+        ("llama-3.1-70b", 70_553_706_496),
+        ("llama-3.1-405b", 405_853_388_800),
+        ("mistral-7b-v0.3", 7_248_023_552),
+        ("mistral-nemo-2407", 12_247_782_400),
+        ("mistral-small-24b-2501", 23_572_403_200),
+        ("mixtral-8x7b-v0.1", 46_702_792_704),
         ("smollm2-135m", 134_515_008),
+        ("smollm2-360m", 361_821_120),
+        ("smollm2-1.7b", 1_711_376_384),
     ],
 )
 def test_catalogued_shapes_have_the_published_parameter_counts(name, num_parameters):
     assert MODEL_SHAPES[name].num_parameters == num_parameters
 
 
-@pytest.mark.parametrize("tie_embeddings", [False, True])
-@pytest.mark.parametrize("model_type", ["llama", "mistral", "qwen2", "qwen3"])
-def test_parameter_count_equals_that_of_the_transformers_model(model_type, tie_embeddings):
-    transformers = pytest.importorskip("transformers")
-    values = {key: value for key, value in LLAMA_CONFIG.items() if key != "model_type"} | {
-        "tie_word_embeddings": tie_embeddings
-    }
-    config = transformers.AutoConfig.for_model(model_type, **values)
-    with torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(config)
-    assert ModelShape.from_config(config.to_dict()).num_parameters == model.num_parameters()
-
-
-def test_config_is_read_field_by_field():
-    config = LLAMA_CONFIG | {"head_dim": 16, "tie_word_embeddings": True}
-    assert ModelShape.from_config(config, name="mine") == ModelShape(
-        name="mine",
-        num_layers=3,
-        hidden_size=48,
-        intermediate_size=80,
-        num_heads=6,
-        num_kv_heads=2,
-        head_dim=16,
-        vocab_size=100,
-        tie_embeddings=True,
-        qkv_bias=False,
-    )
-
-
-@pytest.mark.parametrize("absent", [{}, {"num_key_value_heads": None, "head_dim": None}])
-def test_absent_and_null_fields_take_the_defaults_of_transformers(absent):
-    config = {key: value for key, value in LLAMA_CONFIG.items() if key != "num_key_value_heads"}
-    shape = ModelShape.from_config(config | absent)
-    assert (shape.num_kv_heads, shape.head_dim, shape.tie_embeddings) == (6, 8, False)
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("hub_id", "name"),
     [
-        (
-            {"model_type": "gpt2"},
-            "the memory model knows model_type llama, mistral, qwen2, qwen3, got 'gpt2'",
-        ),
-        ({"vocab_size": None}, "vocab_size of the model config must be an integer, got None"),
-        ({"hidden_size": "48"}, "hidden_size of the model config must be an integer, got '48'"),
-        ({"attention_bias": True}, "attention_bias must be false"),
-        ({"num_hidden_layers": 0}, "every size of a model shape must be >= 1"),
-        ({"num_key_value_heads": 4}, "4 KV heads and 6 attention heads"),
+        ("Qwen/Qwen2.5-72B-Instruct", "qwen2.5-72b"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b-v0.3"),
+        ("Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
+        ("smollm2-135m", "smollm2-135m"),
     ],
 )
-def test_unusable_configs_are_refused_with_the_rule_and_the_value(change, message):
-    with pytest.raises(ValueError, match=message):
-        ModelShape.from_config(LLAMA_CONFIG | change)
+def test_a_tuned_model_goes_by_the_name_of_its_sizes(hub_id, name):
+    assert catalogue_name(hub_id) == name
+    assert name in MODEL_SHAPES
 
 
-def test_a_token_of_qwen_caches_163840_values():
-    assert MODEL_SHAPES["qwen2.5-72b"].num_kv_values_per_token == 2 * 80 * 8 * 128 == 163_840
+def test_every_shape_has_a_source_and_its_own_name():
+    assert list(HUB_IDS) == list(MODEL_SHAPES)
+    assert all(shape.name == name for name, shape in MODEL_SHAPES.items())
+    assert all(hub_id.count("/") == 1 for hub_id in HUB_IDS.values())
 
 
-def test_device_without_memory_is_refused():
-    with pytest.raises(ValueError, match="memory_bytes of a device must be >= 1, got 0"):
-        DeviceSpec.cpu(0)
+def test_devices_show_a_little_less_memory_than_they_are_sold_with():
+    sold_gib = {"a100-40gb": 40, "a100-80gb": 80, "h100-80gb": 80, "rtx4090-24gb": 24, "l40s": 48}
+    for name, gib in sold_gib.items():
+        assert 0.92 < DEVICE_SPECS[name].memory_bytes / (gib * 2**30) < 1.0, name
+    # Sold in 10^9 bytes.
+    assert 141e9 < DEVICE_SPECS["h200-141gb"].memory_bytes < 152e9
+    assert 180e9 < DEVICE_SPECS["b200"].memory_bytes < 192e9
+
+
+def test_rates_are_per_direction_and_dense():
+    device = DEVICE_SPECS["h100-80gb"]
+    assert device.memory_bytes_per_s == pytest.approx(3.35e12)
+    assert device.link_bytes_per_s == pytest.approx(900e9 / 2)
+    assert device.flops_per_s == pytest.approx(1979e12 / 2, rel=1e-3)
+    assert all(name == device.name for name, device in DEVICE_SPECS.items())

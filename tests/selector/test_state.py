@@ -10,6 +10,7 @@ def test_state_survives_json():
         mean_context_tokens=10.5,
         max_context_tokens=20,
         resident_tokens=42,
+        rollout_s=1.5,
     )
-    state = SelectorState(tp=2, reports=(report, report), num_low_updates=1, low_peak_tokens=7)
+    state = SelectorState(tp=2, reports=(report, report), switch_s=3.5, time_scale=1.25)
     assert SelectorState.from_dict(json.loads(json.dumps(state.to_dict()))) == state

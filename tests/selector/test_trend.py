@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from earl_selector.trend import Trend, fit_trend
+from earl_selector.trend import Trend, fit_trend, list_ratios_to_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,3 +43,18 @@ def test_forecast_is_never_below_the_last_value(points):
 def test_steps_until_a_limit(growth, limit_tokens, num_steps):
     trend = Trend(last_tokens=100, growth_tokens_per_step=growth)
     assert trend.steps_until(limit_tokens) == num_steps
+
+
+def test_ratios_are_those_to_the_fitted_line():
+    # Through (0, 100), (1, 140), (2, 120): slope 10 about the mean 120.
+    assert list_ratios_to_line([0, 1, 2], [100, 140, 120]) == (100 / 110, 140 / 120, 120 / 130)
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**4), st.integers(1, 6))
+def test_values_on_a_line_have_ratio_one(start, growth, num_points):
+    tokens = [start + growth * step for step in range(num_points)]
+    assert list_ratios_to_line(range(num_points), tokens) == pytest.approx([1.0] * num_points)
+
+
+def test_ratio_to_a_line_below_zero_counts_as_one():
+    assert list_ratios_to_line([0, 1, 2, 3], [0, 0, 0, 100])[0] == 1.0

@@ -6,23 +6,52 @@ Example:
     163840
 """
 
-from earl_selector.decision import Decision
+from earl_selector.baselines import AverageContextPolicy, FixedPolicy, ThrottlePolicy
+from earl_selector.decision import Alternative, Decision, Outcome
 from earl_selector.memory import MemoryModel
-from earl_selector.policy import SelectorPolicy
+from earl_selector.optimum import Schedule, find_optimum
+from earl_selector.policy import Policy, SelectorPolicy
+from earl_selector.profile_table import ProfileGrid, ProfilePoint, ProfileSubject, ProfileTable
+from earl_selector.profiled_throughput import ProfiledThroughput
 from earl_selector.report import ContextReport
 from earl_selector.sharding import list_valid_degrees
+from earl_selector.simulator import Replay, SimulatedCluster, replay
 from earl_selector.specs import DEVICE_SPECS, MODEL_SHAPES, DeviceSpec, ModelShape
 from earl_selector.state import SelectorState
+from earl_selector.throughput import ThroughputModel, UnmeasuredThroughput
+from earl_selector.traces import Load, Trace, TraceKind, make_trace
 
 __all__ = [
     "DEVICE_SPECS",
     "MODEL_SHAPES",
+    "Alternative",
+    "AverageContextPolicy",
     "ContextReport",
     "Decision",
     "DeviceSpec",
+    "FixedPolicy",
+    "Load",
     "MemoryModel",
     "ModelShape",
+    "Outcome",
+    "Policy",
+    "ProfileGrid",
+    "ProfilePoint",
+    "ProfileSubject",
+    "ProfileTable",
+    "ProfiledThroughput",
+    "Replay",
+    "Schedule",
     "SelectorPolicy",
     "SelectorState",
+    "SimulatedCluster",
+    "ThrottlePolicy",
+    "ThroughputModel",
+    "Trace",
+    "TraceKind",
+    "UnmeasuredThroughput",
+    "find_optimum",
     "list_valid_degrees",
+    "make_trace",
+    "replay",
 ]

@@ -1,7 +1,42 @@
 """What the selector decides for one rollout, and why."""
 
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Final, final
+
+from earl_selector.report import ContextReport
+
+_NEAR_STEPS: Final = 10
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """One degree that could have been chosen."""
+
+    tp: int
+    capacity_tokens: int
+    rollout_s: float
+    """What the next rollout is predicted to take at this degree."""
+    dwell_steps: float
+    """For how many rollouts it is expected to stay on the same side of the current degree."""
+    round_trip_s: float
+    """What going there and coming back costs."""
+
+    def net_gain_s(self, current: "Alternative") -> float:
+        """Return what leaving `current` for this degree is expected to save in the end."""
+        return (current.rollout_s - self.rollout_s) * self.dwell_steps - self.round_trip_s
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the rollout that followed a decision turned out to be."""
+
+    resident_tokens: int
+    queued: bool
+    """Whether more tokens were wanted than the degree holds, so that responses waited."""
+    rollout_s: float | None
+    """None if nobody measured it."""
 
 
 @final
@@ -23,6 +58,12 @@ class Decision:
     steps_to_limit: int | None
     """In how many steps, at the growth observed, the contexts reach their limit or the resident
     tokens the capacity of the largest degree; 0 if they have, None if neither is growing."""
+    alternatives: tuple[Alternative, ...] = ()
+    """Every degree that was weighed, ascending; none where the policy weighs nothing."""
+    max_responses: int | None = None
+    """To how many responses in flight the rollout is held; None leaves them as they are."""
+    outcome: Outcome | None = None
+    """What came of it; None before the rollout."""
 
     @property
     def queues(self) -> bool:
@@ -33,3 +74,26 @@ class Decision:
     def switches(self) -> bool:
         """Tell whether an engine that runs already has to change its degree."""
         return self.previous_tp is not None and self.previous_tp != self.tp
+
+    @property
+    def limit_notice(self) -> str | None:
+        """Announce, for people, a limit that is at most ten steps away; None if there is none."""
+        if self.steps_to_limit is None or self.steps_to_limit > _NEAR_STEPS:
+            return None
+        if self.steps_to_limit == 0:
+            return "contexts have reached their limit, or fill the memory"
+        return f"contexts reach their limit, or fill the memory, in {self.steps_to_limit} steps"
+
+    @property
+    def predicted_s(self) -> float | None:
+        """Return what the next rollout is predicted to take; None where nothing was weighed."""
+        return next((each.rollout_s for each in self.alternatives if each.tp == self.tp), None)
+
+    def observe(self, report: ContextReport) -> "Decision":
+        """Return the decision together with what the rollout after it turned out to be."""
+        outcome = Outcome(
+            resident_tokens=report.resident_tokens,
+            queued=report.resident_tokens > self.capacity_tokens,
+            rollout_s=report.rollout_s,
+        )
+        return replace(self, outcome=outcome)

@@ -1,31 +1,54 @@
 """Which tensor-parallel degree the next rollout runs at."""
 
-from dataclasses import dataclass
-from typing import Final, final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from statistics import fmean
+from typing import Final, Protocol, final, runtime_checkable
 
-from earl_selector.decision import Decision
+from earl_selector.decision import Alternative, Decision
+from earl_selector.degrees import check_degrees, list_holding_degrees, list_usable_degrees
+from earl_selector.dwell import expect_dwell_steps
 from earl_selector.memory import MemoryModel
+from earl_selector.outlook import Outlook, append_report, look_ahead
 from earl_selector.report import ContextReport
 from earl_selector.state import SelectorState
-from earl_selector.trend import Trend, fit_trend
+from earl_selector.throughput import ThroughputModel, UnmeasuredThroughput, predict_rollout_s
+from earl_selector.weighing import Weighing
 
-_MIB: Final = 2**20
+_NUM_REMEMBERED: Final = 128
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything that decides before each rollout."""
+
+    def init(self) -> SelectorState:
+        """Return the state before the first decision."""
+        ...
+
+    def update(
+        self, state: SelectorState, report: ContextReport | None
+    ) -> tuple[Decision, SelectorState]:
+        """Decide on the next rollout from the last one; None before the first."""
+        ...
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectorPolicy:
-    """Keep the engine at the smallest degree that holds the resident tokens to come.
+    """Run each rollout at the degree predicted to be the fastest, as far as switching pays.
 
     Resident tokens (responses x context) decide, not the average context as in EARL
     (arXiv:2510.05943, section 2): in each of the 29 measured cells of EARL's figure 3 the larger
     degree is the faster one exactly where resident tokens exceed the capacity of the smaller one.
 
-    - Up at once, before the rollout that would overflow: an overflow costs queueing or memory.
-    - Down late: only when the forecast has stayed under `margin` x the smaller degree's capacity
-      for `patience` updates and is not growing, because a switch costs time and may be undone.
-    - If no degree holds the forecast, the largest is taken and the decision says that it queues.
-    - A degree that cannot hold one context of full length is never used: there the engine fails.
+    - Up at once, before the rollout that would overflow, if a larger degree is predicted faster.
+    - Otherwise only when predicted gain x expected dwell exceeds the cost of going there and back:
+      two switches, and the time lost in the first rollout after the load has returned. Of what
+      was never seen the worst is assumed, so a small degree has to earn the risk first.
+    - Queueing costs time and is priced by the throughput model. A degree that cannot hold one
+      context of full length is never used: there an engine runs out of memory.
 
     `init` makes the state and `update` returns a decision with the next state; nothing is mutated,
     and equal inputs give equal outputs.
@@ -47,7 +70,7 @@ class SelectorPolicy:
         ... )
         >>> decision, state = policy.update(policy.init(), None)  # before the first rollout
         >>> decision.tp, decision.reason
-        (1, 'first step: smallest that holds 2,048 tokens')
+        (1, 'first step: fastest for 2,048 tokens')
         >>> report = ContextReport(
         ...     step=0,
         ...     num_responses=32,
@@ -64,48 +87,42 @@ class SelectorPolicy:
     degrees: tuple[int, ...]
     """Degrees that may be chosen, in any order."""
     num_devices: int
-    """Devices over which the one engine may spread."""
+    """Devices over which the engines spread, num_devices / tp of them."""
     max_context_tokens: int
     """Length at which a response is cut."""
-    margin: float = 0.8
-    """Fraction of a smaller degree's capacity under which the forecast counts as low."""
-    patience: int = 3
-    """Low updates in a row before the degree is lowered."""
+    throughput: ThroughputModel | None = None
+    """What predicts the time of a rollout; None assumes the order of `UnmeasuredThroughput`."""
+    switch_s: float | int = 0.0
+    """Seconds that a change of degree takes, until a report says how long one took."""
+    num_responses: int = 1
+    """Responses in flight in the first rollout, which are taken to reach full length."""
     window: int = 4
     """Reports through which the line of growth is fitted."""
 
     def __post_init__(self) -> None:
-        if not self.degrees or len(set(self.degrees)) != len(self.degrees):
-            raise ValueError(f"degrees must be distinct and at least one, got {self.degrees}")
-        for tp in self.degrees:
-            self.memory.check_degree(tp)
-            if tp > self.num_devices:
-                raise ValueError(
-                    f"tp {tp} needs {tp} devices, more than the {self.num_devices} there are"
-                )
-        if self.max_context_tokens < 1:
-            raise ValueError(f"max_context_tokens must be >= 1, got {self.max_context_tokens}")
-        if not 0.0 < self.margin <= 1.0:
-            raise ValueError(f"margin must be in (0, 1], got {self.margin}")
-        if self.patience < 1:
-            raise ValueError(f"patience must be >= 1, got {self.patience}")
+        check_degrees(
+            self.memory,
+            self.degrees,
+            num_devices=self.num_devices,
+            max_context_tokens=self.max_context_tokens,
+        )
+        if not (self.switch_s >= 0.0 and isfinite(self.switch_s)):
+            raise ValueError(f"switch_s must be finite and >= 0, got {self.switch_s}")
+        if self.num_responses < 1:
+            raise ValueError(f"num_responses must be >= 1, got {self.num_responses}")
         if self.window < 2:
             raise ValueError(f"window must be >= 2, as growth needs two reports, got {self.window}")
-        if not self.usable_degrees:
-            raise ValueError(self._explain_infeasible())
 
     @property
     def usable_degrees(self) -> tuple[int, ...]:
         """The degrees that hold at least one context of full length, ascending."""
-        return tuple(
-            tp
-            for tp in sorted(self.degrees)
-            if self.memory.capacity_tokens(tp) >= self.max_context_tokens
+        return list_usable_degrees(
+            self.memory, self.degrees, max_context_tokens=self.max_context_tokens
         )
 
     def init(self) -> SelectorState:
         """Return the state before the first decision."""
-        return SelectorState(tp=None, reports=(), num_low_updates=0, low_peak_tokens=0)
+        return SelectorState(tp=None, reports=())
 
     def update(
         self, state: SelectorState, report: ContextReport | None
@@ -120,127 +137,103 @@ class SelectorPolicy:
         Raises:
             ValueError: If the report is not later than those before it.
         """
-        reports = self._append_report(state.reports, report)
-        residents = _fit_reports(reports, [each.resident_tokens for each in reports])
-        forecast_tokens = self.max_context_tokens if residents is None else residents.next_tokens
-        if report is None:
-            num_low_updates, low_peak_tokens = state.num_low_updates, state.low_peak_tokens
-        else:
-            num_low_updates, low_peak_tokens = self._count_low(state, forecast_tokens)
-        lower: tuple[int, ...] = ()
-        if num_low_updates >= self.patience and residents is not None and not residents.is_growing:
-            assert state.tp is not None
-            lower = self._list_lower(state.tp, low_peak_tokens)
-        tp, reason = self._choose(state.tp, forecast_tokens, lower=lower)
+        state = self._remember(state, report)
+        outlook = look_ahead(
+            state.reports[-self.window :],
+            num_responses=self.num_responses,
+            max_context_tokens=self.max_context_tokens,
+        )
+        past_s = self._predict_past_s(state)
+        usable = tuple(past_s)
+        weighing = Weighing(
+            current_tp=state.tp,
+            forecast_tokens=outlook.resident_tokens,
+            alternatives=tuple(self._weigh(state, outlook, tp, past_s) for tp in usable),
+        )
+        tp, reason = weighing.choose()
         decision = Decision(
             tp=tp,
             previous_tp=state.tp,
             reason=reason,
-            forecast_tokens=forecast_tokens,
+            forecast_tokens=outlook.resident_tokens,
             capacity_tokens=self.memory.capacity_tokens(tp),
-            feasible=self._list_holding(forecast_tokens),
-            steps_to_limit=self._count_steps_to_limit(reports, residents),
+            feasible=list_holding_degrees(self.memory, usable, num_tokens=outlook.resident_tokens),
+            steps_to_limit=outlook.steps_to_limit(
+                capacity_tokens=self.memory.capacity_tokens(usable[-1]),
+                max_context_tokens=self.max_context_tokens,
+            ),
+            alternatives=weighing.alternatives,
         )
-        keeps_count = tp == state.tp
-        return decision, SelectorState(
-            tp=tp,
-            reports=reports,
-            num_low_updates=num_low_updates if keeps_count else 0,
-            low_peak_tokens=low_peak_tokens if keeps_count else 0,
-        )
+        return decision, replace(state, tp=tp)
 
-    def _append_report(
-        self, reports: tuple[ContextReport, ...], report: ContextReport | None
-    ) -> tuple[ContextReport, ...]:
+    def _remember(self, state: SelectorState, report: ContextReport | None) -> SelectorState:
         if report is None:
-            return reports
-        if reports and report.step <= reports[-1].step:
-            raise ValueError(
-                f"reports must come in rising steps, got step {report.step} "
-                f"after step {reports[-1].step}"
-            )
-        return (*reports, report)[-self.window :]
-
-    def _list_holding(self, num_tokens: int) -> tuple[int, ...]:
-        return tuple(
-            tp for tp in self.usable_degrees if self.memory.capacity_tokens(tp) >= num_tokens
+            return state
+        scale = state.time_scale
+        if report.rollout_s and state.tp is not None:
+            predicted_s = self._predict_s(state.tp, *_average_load(report))
+            scale = report.rollout_s / predicted_s if isfinite(predicted_s) else scale
+        return replace(
+            state,
+            reports=append_report(state.reports, report, window=_NUM_REMEMBERED),
+            switch_s=state.switch_s if report.switch_s is None else report.switch_s,
+            time_scale=scale,
         )
 
-    def _list_lower(self, current_tp: int, num_tokens: int) -> tuple[int, ...]:
-        return tuple(
-            tp
-            for tp in self.usable_degrees
-            if tp < current_tp and self.margin * self.memory.capacity_tokens(tp) >= num_tokens
+    def _predict_s(self, tp: int, num_responses: int, context_tokens: int) -> float:
+        return predict_rollout_s(
+            self.throughput or UnmeasuredThroughput(memory=self.memory),
+            tp,
+            num_responses=num_responses,
+            context_tokens=context_tokens,
+            num_devices=self.num_devices,
         )
 
-    def _count_low(self, state: SelectorState, forecast_tokens: int) -> tuple[int, int]:
-        if state.tp is None or not self._list_lower(state.tp, forecast_tokens):
-            return 0, 0
-        return state.num_low_updates + 1, max(state.low_peak_tokens, forecast_tokens)
+    def _predict_past_s(self, state: SelectorState) -> dict[int, list[float]]:
+        """Return what each usable degree, ascending, would have taken for the past rollouts."""
+        loads = [_average_load(report) for report in state.reports]
+        return {tp: [self._predict_s(tp, *load) for load in loads] for tp in self.usable_degrees}
 
-    def _choose(
-        self, current_tp: int | None, forecast_tokens: int, *, lower: tuple[int, ...]
-    ) -> tuple[int, str]:
-        holding = self._list_holding(forecast_tokens)
-        if not holding:
-            tp = self.usable_degrees[-1]
-            capacity_tokens = self.memory.capacity_tokens(tp)
-            return tp, (
-                f"queues: forecast {forecast_tokens:,} > capacity {capacity_tokens:,} at tp {tp}, "
-                "the largest"
-            )
-        if len(self.usable_degrees) == 1:
-            return holding[0], (
-                f"only degree: holds {forecast_tokens:,} of "
-                f"{self.memory.capacity_tokens(holding[0]):,} tokens"
-            )
-        if current_tp is None:
-            return holding[0], f"first step: smallest that holds {forecast_tokens:,} tokens"
-        if current_tp not in self.usable_degrees:
-            return holding[0], f"tp {current_tp} is not among the usable {self.usable_degrees}"
-        capacity_tokens = self.memory.capacity_tokens(current_tp)
-        if current_tp not in holding:
-            return holding[0], (
-                f"grows: forecast {forecast_tokens:,} > capacity {capacity_tokens:,} "
-                f"at tp {current_tp}"
-            )
-        if lower:
-            capacity_tokens = self.memory.capacity_tokens(lower[0])
-            return lower[0], (
-                f"shrinks: forecast {forecast_tokens:,} is well under "
-                f"capacity {capacity_tokens:,} at tp {lower[0]}"
-            )
-        return current_tp, f"holds {forecast_tokens:,} of {capacity_tokens:,} tokens"
-
-    def _count_steps_to_limit(
-        self, reports: tuple[ContextReport, ...], residents: Trend | None
-    ) -> int | None:
-        contexts = _fit_reports(reports, [each.max_context_tokens for each in reports])
-        if residents is None or contexts is None:
-            return None
-        largest_tokens = self.memory.capacity_tokens(self.usable_degrees[-1])
-        waits = (
-            residents.steps_until(largest_tokens),
-            contexts.steps_until(self.max_context_tokens),
-        )
-        return min((wait for wait in waits if wait is not None), default=None)
-
-    def _explain_infeasible(self) -> str:
-        needs = {
-            tp: self.memory.required_memory_bytes(tp, self.max_context_tokens)
-            for tp in self.degrees
-        }
-        best_tp = min(needs, key=lambda tp: needs[tp])
-        device = self.memory.device
-        return (
-            f"no tp of {self.degrees} holds one context of {self.max_context_tokens:,} tokens on "
-            f"{device.name} with {device.memory_bytes:,} bytes; the least that does is "
-            f"{needs[best_tp]:,} bytes ({-(-needs[best_tp] // _MIB):,} MiB) per device "
-            f"at tp {best_tp}"
+    def _weigh(
+        self,
+        state: SelectorState,
+        outlook: Outlook,
+        tp: int,
+        past_s: Mapping[int, Sequence[float]],
+    ) -> Alternative:
+        switch_s = self.switch_s if state.switch_s is None else state.switch_s
+        capacity_tokens = self.memory.capacity_tokens(tp)
+        likely_s = [
+            self._predict_s(tp, outlook.num_responses, context_tokens)
+            for context_tokens in outlook.likely_context_tokens
+        ]
+        dwell_steps, return_s = self._look_back(state, tp, past_s)
+        return Alternative(
+            tp=tp,
+            capacity_tokens=capacity_tokens,
+            rollout_s=state.time_scale * fmean(likely_s),
+            dwell_steps=min(dwell_steps, outlook.steps_within(capacity_tokens)),
+            round_trip_s=0.0 if tp == state.tp else 2.0 * switch_s + state.time_scale * return_s,
         )
 
+    def _look_back(
+        self, state: SelectorState, tp: int, past_s: Mapping[int, Sequence[float]]
+    ) -> tuple[float, float]:
+        """Return how long `tp` stays better than the current degree, and what is lost thereafter.
 
-def _fit_reports(reports: tuple[ContextReport, ...], tokens: list[int]) -> Trend | None:
-    if not reports:
-        return None
-    return fit_trend([report.step for report in reports], tokens)
+        Lost is the first rollout that wants the current degree back; until one has been seen, all
+        responses of full length, as nothing else is known of what may come.
+        """
+        if state.tp is None or state.tp not in past_s or not state.reports:
+            return 1.0, 0.0
+        losses_s = [a - b for a, b in zip(past_s[tp], past_s[state.tp], strict=True)]
+        lost_s = next((loss_s for loss_s in reversed(losses_s) if loss_s >= 0.0), None)
+        if lost_s is None:
+            longest = _average_load(state.reports[-1])[0], self.max_context_tokens
+            lost_s = self._predict_s(tp, *longest) - self._predict_s(state.tp, *longest)
+        return expect_dwell_steps([loss_s < 0.0 for loss_s in losses_s]), max(0.0, lost_s)
+
+
+def _average_load(report: ContextReport) -> tuple[int, int]:
+    num_responses = max(1, report.num_responses)
+    return num_responses, max(1, -(-report.resident_tokens // num_responses))

@@ -22,6 +22,10 @@ class ContextReport:
     """The longest context, prompts and replies of all its turns counted."""
     resident_tokens: int
     """Peak tokens held at once: the sum of the contexts in flight together."""
+    rollout_s: float | None = None
+    """What the rollout took; None if nobody measured it."""
+    switch_s: float | None = None
+    """What the change of degree before it took; None if there was none."""
 
     def __post_init__(self) -> None:
         if min(self.step, self.num_responses, self.resident_tokens, self.max_context_tokens) < 0:
@@ -31,3 +35,5 @@ class ContextReport:
                 "mean_context_tokens must lie between 0 and max_context_tokens, got "
                 f"{self.mean_context_tokens} and {self.max_context_tokens}"
             )
+        if min(self.rollout_s or 0.0, self.switch_s or 0.0) < 0.0:
+            raise ValueError(f"the seconds of a context report must be >= 0, got {self}")

@@ -1,19 +1,16 @@
-"""How tensor parallelism splits a model: pure functions of a shape and a degree.
+"""How tensor and pipeline parallelism split a model over ranks.
 
-The split is the one of Megatron-LM (Shoeybi et al. 2019, arXiv:1909.08053, section 3), as vLLM
-carries it out:
-
-- sharded over the ranks: query, key, value and output projections by heads (biases with them),
-  gate, up and down projections by MLP width, embedding and output projection by vocabulary;
-- replicated on every rank: the RMSNorm gains;
-- key and value heads are replicated once there are more ranks than KV heads
-  (vllm/model_executor/layers/linear.py, `QKVParallelLinear`).
+Within a layer: query heads, key and value heads, MLP width (of every expert) and vocabulary are
+split; norms, routers and the bias of the output projection are replicated. Ranks beyond the number
+of key and value heads replicate these heads. Layers are split over pipeline stages. Sources:
+Shoeybi et al. 2019, arXiv:1909.08053, section 3; Narayanan et al. 2021, arXiv:2104.04473, section
+2.2; replication of KV heads as in vLLM (vllm/model_executor/layers/linear.py, `QKVParallelLinear`).
 """
 
 from dataclasses import replace
 from functools import lru_cache
 
-from earl_selector.specs import ModelShape
+from earl_selector.shapes import ModelShape
 
 
 def check_degree(shape: ModelShape, tp: int) -> None:
@@ -35,22 +32,32 @@ def list_valid_degrees(shape: ModelShape) -> tuple[int, ...]:
 
 # A pure function that every decision asks for the same few shares.
 @lru_cache(maxsize=256)
-def rank_shape(shape: ModelShape, tp: int) -> ModelShape:
-    """Return the share of one rank, which is itself a narrower model of the same depth.
+def rank_shape(shape: ModelShape, tp: int, pp: int = 1) -> ModelShape:
+    """Return the share of one rank, which is itself a narrower and shallower model.
 
-    The vocabulary share is rounded up: engines pad the embedding to equal parts.
+    The vocabulary share is rounded up: engines pad the embedding to equal parts. Of several
+    pipeline stages this is the last, which holds the output projection and no embedding; none
+    holds more.
 
     Args:
         shape: The whole model.
         tp: A degree that `check_degree` accepts.
+        pp: Pipeline stages.
+
+    Raises:
+        ValueError: If a degree does not split the model evenly.
     """
     check_degree(shape, tp)
+    if pp < 1 or shape.num_layers % pp != 0:
+        raise ValueError(f"pp {pp} does not divide the model's {shape.num_layers} layers")
     return replace(
         shape,
+        num_layers=shape.num_layers // pp,
         num_heads=shape.num_heads // tp,
         num_kv_heads=max(1, shape.num_kv_heads // tp),
         intermediate_size=shape.intermediate_size // tp,
         vocab_size=-(-shape.vocab_size // tp),
+        tie_embeddings=shape.tie_embeddings or pp > 1,
     )
 
 

@@ -1,216 +1,147 @@
-"""What the memory model knows of a model and of a device, and a small catalogue of both."""
+"""A catalogue of models and devices."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, final
+from typing import Final, NamedTuple
+
+from earl_selector.devices import DeviceSpec
+from earl_selector.shapes import ModelShape
+
+__all__ = [
+    "DEVICE_SPECS",
+    "HUB_IDS",
+    "MODEL_SHAPES",
+    "DeviceSpec",
+    "ModelShape",
+    "catalogue_name",
+]
 
 _MIB: Final = 2**20
-
-# transformers writes what follows into the code of a model type rather than into its config: the
-# bias of the query, key and value projections (modeling_qwen2.Qwen2Attention) and the norms of
-# queries and keys (modeling_qwen3.Qwen3Attention).
-_MODEL_TYPES: Final = ("llama", "mistral", "qwen2", "qwen3")
-_QKV_BIAS_TYPES: Final = ("qwen2",)
-_QK_NORM_TYPES: Final = ("qwen3",)
+_GIB: Final = 2**30
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelShape:
-    """The sizes of a dense decoder with grouped-query attention and a gated MLP.
-
-    Example:
-        >>> MODEL_SHAPES["smollm2-135m"].num_parameters
-        134515008
-    """
-
-    name: str
-    """What people call the model; no rule depends on it."""
-    num_layers: int
+class _Model(NamedTuple):
+    hub_id: str
+    model_type: str
+    num_hidden_layers: int
     hidden_size: int
     intermediate_size: int
-    num_heads: int
-    num_kv_heads: int
+    num_attention_heads: int
+    num_key_value_heads: int
     head_dim: int
     vocab_size: int
-    tie_embeddings: bool
-    """Whether the input embedding is also the output projection, and so is stored once."""
-    qkv_bias: bool
-    """Whether the query, key and value projections add a bias (Qwen2 does, Llama does not)."""
-    qk_norm: bool = False
-    """Whether each head's query and key are normalised (Qwen3 does)."""
-
-    def __post_init__(self) -> None:
-        sizes = (
-            *(self.num_layers, self.hidden_size, self.intermediate_size, self.vocab_size),
-            *(self.num_heads, self.num_kv_heads, self.head_dim),
-        )
-        if min(sizes) < 1:
-            raise ValueError(f"every size of a model shape must be >= 1, got {self}")
-        if self.num_heads % self.num_kv_heads != 0:
-            raise ValueError(
-                f"num_kv_heads must divide num_heads, got {self.num_kv_heads} KV heads "
-                f"and {self.num_heads} attention heads"
-            )
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, object], *, name: str | None = None) -> "ModelShape":
-        """Read the content of a Hugging Face `config.json`.
-
-        Absent or null `num_key_value_heads`, `head_dim` and `tie_word_embeddings` mean what they
-        mean to transformers' `LlamaConfig`: the number of attention heads, hidden size over heads,
-        and false.
-
-        Args:
-            config: The parsed file, or what `PreTrainedConfig.to_dict()` returns.
-            name: What to call the model; the config's `_name_or_path` or its type by default.
-
-        Raises:
-            ValueError: If the model type is not known here, a size is missing or not an integer,
-                or the config asks for biases that the parameter count leaves out.
-        """
-        model_type = str(config.get("model_type"))
-        if model_type not in _MODEL_TYPES:
-            known = ", ".join(_MODEL_TYPES)
-            raise ValueError(f"the memory model knows model_type {known}, got {model_type!r}")
-        for key in ("attention_bias", "mlp_bias"):
-            if config.get(key):
-                raise ValueError(f"{key} must be false, or parameters would go uncounted, got true")
-        hidden_size = _read_size(config, "hidden_size")
-        num_heads = _read_size(config, "num_attention_heads")
-        return cls(
-            name=name or str(config.get("_name_or_path") or model_type),
-            num_layers=_read_size(config, "num_hidden_layers"),
-            hidden_size=hidden_size,
-            intermediate_size=_read_size(config, "intermediate_size"),
-            num_heads=num_heads,
-            num_kv_heads=_read_size(config, "num_key_value_heads", default=num_heads),
-            head_dim=_read_size(config, "head_dim", default=hidden_size // num_heads),
-            vocab_size=_read_size(config, "vocab_size"),
-            tie_embeddings=bool(config.get("tie_word_embeddings")),
-            qkv_bias=model_type in _QKV_BIAS_TYPES,
-            qk_norm=model_type in _QK_NORM_TYPES,
-        )
-
-    @property
-    def num_parameters(self) -> int:
-        """Count every stored weight.
-
-        Per layer, with hidden size h, head size d, n query heads, m KV heads, MLP width f:
-
-            2hnd + 2hmd    query and output; key and value projections
-            (n + 2m)d      their biases, where the model has them
-            3hf            gate, up and down projections
-            2h             the two RMSNorm gains
-            2d             the gains of query and key norm, where the model has them
-
-        and once Vh for the embedding, Vh again for an untied output projection, h for the last
-        norm. Source: module definitions of transformers' `modeling_llama`, `_qwen2`, `_qwen3`;
-        grouped heads as in Ainslie et al. 2023, arXiv:2305.13245.
-        """
-        query_size = self.num_heads * self.head_dim
-        kv_size = self.num_kv_heads * self.head_dim
-        attention = 2 * self.hidden_size * (query_size + kv_size)
-        bias = query_size + 2 * kv_size if self.qkv_bias else 0
-        mlp = 3 * self.hidden_size * self.intermediate_size
-        norms = 2 * self.hidden_size + (2 * self.head_dim if self.qk_norm else 0)
-        num_vocab_matrices = 1 if self.tie_embeddings else 2
-        return (
-            self.num_layers * (attention + bias + mlp + norms)
-            + num_vocab_matrices * self.vocab_size * self.hidden_size
-            + self.hidden_size
-        )
-
-    @property
-    def num_kv_values_per_token(self) -> int:
-        """Count the cached numbers of one token: 2 (key and value) x layers x KV heads x head size.
-
-        Source: Kwon et al. 2023, arXiv:2309.06180, section 3 (2 x hidden size x layers), with the
-        KV heads of Ainslie et al. 2023, arXiv:2305.13245, in place of the whole hidden size.
-        """
-        return 2 * self.num_layers * self.num_kv_heads * self.head_dim
+    tie_word_embeddings: bool
+    num_experts: int = 1
+    num_experts_per_tok: int = 1
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSpec:
-    """One accelerator, or one CPU process with the memory it may use."""
+# Read from huggingface.co/HUB_ID, config.json; instruction-tuned models have the same sizes.
+_MODELS: Final = (
+    _Model("Qwen/Qwen2.5-0.5B", "qwen2", 24, 896, 4864, 14, 2, 64, 151936, True),
+    _Model("Qwen/Qwen2.5-1.5B", "qwen2", 28, 1536, 8960, 12, 2, 128, 151936, True),
+    _Model("Qwen/Qwen2.5-3B", "qwen2", 36, 2048, 11008, 16, 2, 128, 151936, True),
+    _Model("Qwen/Qwen2.5-7B", "qwen2", 28, 3584, 18944, 28, 4, 128, 152064, False),
+    _Model("Qwen/Qwen2.5-14B", "qwen2", 48, 5120, 13824, 40, 8, 128, 152064, False),
+    _Model("Qwen/Qwen2.5-32B", "qwen2", 64, 5120, 27648, 40, 8, 128, 152064, False),
+    _Model("Qwen/Qwen2.5-72B", "qwen2", 80, 8192, 29568, 64, 8, 128, 152064, False),
+    _Model("Qwen/Qwen3-0.6B", "qwen3", 28, 1024, 3072, 16, 8, 128, 151936, True),
+    _Model("Qwen/Qwen3-1.7B", "qwen3", 28, 2048, 6144, 16, 8, 128, 151936, True),
+    _Model("Qwen/Qwen3-4B", "qwen3", 36, 2560, 9728, 32, 8, 128, 151936, True),
+    _Model("Qwen/Qwen3-8B", "qwen3", 36, 4096, 12288, 32, 8, 128, 151936, False),
+    _Model("Qwen/Qwen3-14B", "qwen3", 40, 5120, 17408, 40, 8, 128, 151936, False),
+    _Model("Qwen/Qwen3-32B", "qwen3", 64, 5120, 25600, 64, 8, 128, 151936, False),
+    _Model("Qwen/Qwen3-30B-A3B", "qwen3_moe", 48, 2048, 768, 32, 4, 128, 151936, False, 128, 8),
+    _Model("Qwen/Qwen3-235B-A22B", "qwen3_moe", 94, 4096, 1536, 64, 4, 128, 151936, False, 128, 8),
+    _Model("meta-llama/Llama-3.2-1B", "llama", 16, 2048, 8192, 32, 8, 64, 128256, True),
+    _Model("meta-llama/Llama-3.2-3B", "llama", 28, 3072, 8192, 24, 8, 128, 128256, True),
+    _Model("meta-llama/Llama-3.1-8B", "llama", 32, 4096, 14336, 32, 8, 128, 128256, False),
+    _Model("meta-llama/Llama-3.1-70B", "llama", 80, 8192, 28672, 64, 8, 128, 128256, False),
+    _Model("meta-llama/Llama-3.3-70B", "llama", 80, 8192, 28672, 64, 8, 128, 128256, False),
+    _Model("meta-llama/Llama-3.1-405B", "llama", 126, 16384, 53248, 128, 8, 128, 128256, False),
+    _Model("mistralai/Mistral-7B-v0.3", "mistral", 32, 4096, 14336, 32, 8, 128, 32768, False),
+    _Model(
+        "mistralai/Mistral-Nemo-Base-2407", "mistral", 40, 5120, 14336, 32, 8, 128, 131072, False
+    ),
+    _Model(
+        "mistralai/Mistral-Small-24B-Base-2501",
+        "mistral",
+        40,
+        5120,
+        32768,
+        32,
+        8,
+        128,
+        131072,
+        False,
+    ),
+    _Model(
+        "mistralai/Mixtral-8x7B-v0.1", "mixtral", 32, 4096, 14336, 32, 8, 128, 32000, False, 8, 2
+    ),
+    _Model("HuggingFaceTB/SmolLM2-135M", "llama", 30, 576, 1536, 9, 3, 64, 49152, True),
+    _Model("HuggingFaceTB/SmolLM2-360M", "llama", 32, 960, 2560, 15, 5, 64, 49152, True),
+    _Model("HuggingFaceTB/SmolLM2-1.7B", "llama", 24, 2048, 8192, 32, 32, 64, 49152, True),
+)
 
-    name: str
-    memory_bytes: int
-    """What a process can see of it, which is less than the number on the box."""
 
-    def __post_init__(self) -> None:
-        if self.memory_bytes < 1:
-            raise ValueError(f"memory_bytes of a device must be >= 1, got {self.memory_bytes}")
-
-    @classmethod
-    def cpu(cls, memory_bytes: int) -> "DeviceSpec":
-        """Describe a CPU process that is allowed `memory_bytes` of memory."""
-        return cls(name="cpu", memory_bytes=memory_bytes)
+_TUNINGS: Final = ("-instruct", "-base", "-thinking", "-2507")
 
 
-def _read_size(config: Mapping[str, object], key: str, default: int | None = None) -> int:
-    value = config.get(key)
-    if value is None:
-        value = default
-    if not isinstance(value, int) or isinstance(value, bool):
-        # A file of the user's is wrong, not the type that a caller passed.
-        raise ValueError(f"{key} of the model config must be an integer, got {value!r}")  # noqa: TRY004
-    return value
+def catalogue_name(hub_id: str) -> str:
+    """Return the name under which a model of this hub id would stand in `MODEL_SHAPES`.
 
+    Lower case, without the owner and without what says how it was tuned.
+
+    Example:
+        >>> catalogue_name("Qwen/Qwen2.5-72B-Instruct")
+        'qwen2.5-72b'
+    """
+    name = hub_id.split("/")[-1].lower()
+    for tuning in _TUNINGS:
+        name = name.replace(tuning, "")
+    return name
+
+
+HUB_IDS: Final[Mapping[str, str]] = MappingProxyType({
+    catalogue_name(model.hub_id): model.hub_id for model in _MODELS
+})
+"""Name in `MODEL_SHAPES` -> where the sizes were read."""
 
 MODEL_SHAPES: Final[Mapping[str, ModelShape]] = MappingProxyType({
-    shape.name: shape
-    for shape in (
-        # huggingface.co/meta-llama/Llama-3.1-70B, config.json
-        ModelShape(
-            name="llama-3.1-70b",
-            num_layers=80,
-            hidden_size=8192,
-            intermediate_size=28672,
-            num_heads=64,
-            num_kv_heads=8,
-            head_dim=128,
-            vocab_size=128256,
-            tie_embeddings=False,
-            qkv_bias=False,
-        ),
-        # huggingface.co/Qwen/Qwen2.5-72B-Instruct, config.json
-        ModelShape(
-            name="qwen2.5-72b",
-            num_layers=80,
-            hidden_size=8192,
-            intermediate_size=29568,
-            num_heads=64,
-            num_kv_heads=8,
-            head_dim=128,
-            vocab_size=152064,
-            tie_embeddings=False,
-            qkv_bias=True,
-        ),
-        # huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct, config.json
-        ModelShape(
-            name="smollm2-135m",
-            num_layers=30,
-            hidden_size=576,
-            intermediate_size=1536,
-            num_heads=9,
-            num_kv_heads=3,
-            head_dim=64,
-            vocab_size=49152,
-            tie_embeddings=True,
-            qkv_bias=False,
-        ),
-    )
+    name: ModelShape.from_config(model._asdict(), name=name)
+    for name, model in zip(HUB_IDS, _MODELS, strict=True)
 })
-"""Model shapes by name; any other Llama or Qwen2 model comes through `ModelShape.from_config`."""
+"""Model shapes by name; any other comes through `ModelShape.from_config`."""
 
-DEVICE_SPECS: Final[Mapping[str, DeviceSpec]] = MappingProxyType({
-    # The card carries 80 GiB; nvidia-smi lists 81,559 MiB and CUDA 79.11 GiB, as in the
-    # out-of-memory message quoted in vllm-project/vllm issue 27508. Engines take their
-    # fraction of the last figure.
-    "h100-80gb": DeviceSpec(name="h100-80gb", memory_bytes=81_008 * _MIB),
-})
-"""Devices by name; `DeviceSpec.cpu` describes a CPU."""
+# memory_bytes is what CUDA shows of the card, which is what engines take their fraction of: the
+# capacity in PyTorch's out-of-memory messages, as in vllm-project/vllm issue 27508 (H100, 79.11
+# GiB), PyTorch issue trackers (A100 80GB, 79.15; H200, 139.80; B200, 178.35), the device query in
+# bottlerocket-os/bottlerocket pull request 3873 (A100 40GB, 40,339 MiB), QwenLM/Qwen3-VL issue 2097
+# (L40S, 44.40) and ali-vilab/VGen issue 104 (RTX 4090, 23.64).
+# Rates come from NVIDIA's data sheets "H100 Tensor Core GPU" (SXM), "H200 Tensor Core GPU" (SXM),
+# "A100 Tensor Core GPU" (SXM), "L40S" and "DGX B200", and from appendix A of the whitepaper "NVIDIA
+# Ada GPU Architecture" (RTX 4090, accumulating in float32). Sheets that count both directions of a
+# link and sparse products are halved. The latency of a message is an assumption: 4 us where NVLink
+# carries it, 8 us over PCIe.
+DEVICE_SPECS: Final[Mapping[str, DeviceSpec]] = MappingProxyType(
+    {
+        name: DeviceSpec(
+            name=name,
+            memory_bytes=memory_bytes,
+            memory_bytes_per_s=memory_tb_per_s * 1e12,
+            flops_per_s=tflops_per_s * 1e12,
+            link_bytes_per_s=link_gb_per_s * 1e9,
+            link_latency_s=latency_us * 1e-6,
+        )
+        for name, memory_bytes, memory_tb_per_s, tflops_per_s, link_gb_per_s, latency_us in (
+            ("a100-40gb", 40_339 * _MIB, 1.555, 312, 300, 4),
+            ("a100-80gb", int(79.15 * _GIB), 2.039, 312, 300, 4),
+            ("h100-80gb", 81_008 * _MIB, 3.35, 989, 450, 4),
+            ("h200-141gb", int(139.80 * _GIB), 4.8, 989, 450, 4),
+            ("b200", int(178.35 * _GIB), 8.0, 2250, 900, 4),
+            ("l40s", int(44.40 * _GIB), 0.864, 362, 32, 8),
+            ("rtx4090-24gb", int(23.64 * _GIB), 1.008, 165, 32, 8),
+        )
+    }
+    | {"cpu": DeviceSpec.cpu(4 * _GIB)}
+)
+"""Devices by name; `DeviceSpec.cpu` describes a CPU process with another memory than 4 GiB."""

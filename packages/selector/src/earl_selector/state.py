@@ -1,4 +1,4 @@
-"""What the selector remembers between two decisions."""
+"""What a policy remembers between two decisions."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,10 +10,10 @@ from earl_selector.report import ContextReport
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectorState:
-    """State of a `SelectorPolicy`: made by `init`, replaced by every `update`, never changed.
+    """State of a policy: made by `init`, replaced by every `update`, never changed.
 
     Example:
-        >>> state = SelectorState(tp=None, reports=(), num_low_updates=0, low_peak_tokens=0)
+        >>> state = SelectorState(tp=None, reports=())
         >>> SelectorState.from_dict(state.to_dict()) == state
         True
     """
@@ -22,18 +22,18 @@ class SelectorState:
     """The degree decided last; None before the first decision."""
     reports: tuple[ContextReport, ...]
     """The latest reports, oldest first."""
-    num_low_updates: int
-    """For how many updates in a row the forecast has lain under the margin of a smaller degree."""
-    low_peak_tokens: int
-    """The highest forecast among these updates."""
+    switch_s: float | None = None
+    """What the latest change of degree took; None while none was measured."""
+    time_scale: float = 1.0
+    """Measured seconds per predicted second of the latest rollout that was timed."""
 
     def to_dict(self) -> dict[str, object]:
         """Return the state as plain values that JSON can hold."""
         return {
             "tp": self.tp,
             "reports": [asdict(report) for report in self.reports],
-            "num_low_updates": self.num_low_updates,
-            "low_peak_tokens": self.low_peak_tokens,
+            "switch_s": self.switch_s,
+            "time_scale": self.time_scale,
         }
 
     @classmethod
@@ -42,6 +42,6 @@ class SelectorState:
         return cls(
             tp=values["tp"],
             reports=tuple(ContextReport(**report) for report in values["reports"]),
-            num_low_updates=values["num_low_updates"],
-            low_peak_tokens=values["low_peak_tokens"],
+            switch_s=values["switch_s"],
+            time_scale=values["time_scale"],
         )

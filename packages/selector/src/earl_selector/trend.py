@@ -61,3 +61,18 @@ def fit_trend(steps: Sequence[int], tokens: Sequence[int]) -> Trend:
     variance = num_points * sum(x * x for x in steps) - sum(steps) ** 2
     slope = covariance / variance if num_points > 1 else 0.0
     return Trend(last_tokens=tokens[-1], growth_tokens_per_step=slope)
+
+
+def list_ratios_to_line(steps: Sequence[int], tokens: Sequence[int]) -> tuple[float, ...]:
+    """Return how each value lies above (> 1) or below (< 1) the line that `fit_trend` fits.
+
+    The line passes through the means of steps and values, as every least-squares line does. A place
+    where it is not positive, so that a ratio says nothing, counts as 1.
+    """
+    mean_step = sum(steps) / len(steps)
+    mean_tokens = sum(tokens) / len(tokens)
+    slope = fit_trend(steps, tokens).growth_tokens_per_step
+    line = [mean_tokens + slope * (step - mean_step) for step in steps]
+    return tuple(
+        value / fitted if fitted > 0.0 else 1.0 for value, fitted in zip(tokens, line, strict=True)
+    )

@@ -1,0 +1,63 @@
+"""The choice between degrees, given what each is predicted to take."""
+
+from dataclasses import dataclass
+from typing import final
+
+from earl_selector.decision import Alternative
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighing:
+    """What speaks for the fastest degree and what against leaving the current one."""
+
+    current_tp: int | None
+    """The degree of the last rollout; None before the first."""
+    forecast_tokens: int
+    """Resident tokens expected in the next rollout."""
+    alternatives: tuple[Alternative, ...]
+    """The usable degrees, ascending."""
+
+    @property
+    def fastest(self) -> Alternative:
+        """Return the degree with the shortest predicted rollout, of equals the smallest."""
+        return min(self.alternatives, key=lambda each: (each.rollout_s, each.tp))
+
+    @property
+    def current(self) -> Alternative | None:
+        """Return the current degree, unless there is none or it may not be used."""
+        return next((each for each in self.alternatives if each.tp == self.current_tp), None)
+
+    def choose(self) -> tuple[int, str]:
+        """Return the degree of the next rollout and why, in one line for people."""
+        fastest, current = self.fastest, self.current
+        if current is None:
+            return fastest.tp, self._explain(fastest)
+        if current.rollout_s <= fastest.rollout_s:
+            return current.tp, self._explain(current)
+        if self.forecast_tokens > current.capacity_tokens and fastest.tp > current.tp:
+            return fastest.tp, (
+                f"grows: forecast {self.forecast_tokens:,} > capacity {current.capacity_tokens:,} "
+                f"at tp {current.tp}"
+            )
+        best = max(
+            (each for each in self.alternatives if each.rollout_s < current.rollout_s),
+            key=lambda each: each.net_gain_s(current),
+        )
+        share = 1.0 - best.rollout_s / current.rollout_s
+        saving = f"tp {best.tp} saves {share:.0%} of a rollout, for about {best.dwell_steps:.0f}"
+        # What a spell saves has to pay for the way there and, once it is over, for the way back.
+        if best.net_gain_s(current) > 0.0:
+            return best.tp, f"{saving} rollouts: worth the switch from tp {current.tp}"
+        return current.tp, f"{saving} rollouts: not worth a switch from tp {current.tp}"
+
+    def _explain(self, chosen: Alternative) -> str:
+        forecast, capacity = f"{self.forecast_tokens:,}", f"{chosen.capacity_tokens:,}"
+        if self.forecast_tokens > chosen.capacity_tokens:
+            return f"queues: forecast {forecast} > capacity {capacity} at tp {chosen.tp}"
+        if self.current_tp is None:
+            return f"first step: fastest for {forecast} tokens"
+        if self.current is None:
+            usable = tuple(each.tp for each in self.alternatives)
+            return f"tp {self.current_tp} is not among the usable {usable}"
+        return f"holds {forecast} of {capacity} tokens"
