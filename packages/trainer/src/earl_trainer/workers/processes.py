@@ -6,7 +6,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import wait
@@ -46,7 +46,8 @@ class Meeting:
         Raises:
             RunFailedError: If one does not arrive in time.
         """
-        store = dist.FileStore(self.path, self.size)
+        # Documented there, and missing from the module's list of names.
+        store = dist.FileStore(self.path, self.size)  # pyright: ignore[reportPrivateImportUsage]
         store.add(_ARRIVED, 1)
         deadline_s = time.monotonic() + self.timeout_s
         while (num_arrived := store.add(_ARRIVED, 0)) < self.size:
@@ -115,7 +116,7 @@ def threads_per_worker(num_workers: int) -> int:
     return max(1, (os.cpu_count() or 1) // num_workers)
 
 
-def _require_all(processes: list[BaseProcess], *, because: RuntimeError | None = None) -> None:
+def _require_all(processes: Sequence[BaseProcess], *, because: RuntimeError | None = None) -> None:
     """Say who is gone; whoever is left ends with the run."""
     for rank, process in enumerate(processes, start=1):
         if process.exitcode not in (None, 0):

@@ -49,7 +49,12 @@ class Team:
         """Whether this process takes part in updates."""
         return self.rank < self.num_learner_workers
 
-    def connect(self, store: dist.Store, *, timeout_s: float) -> None:
+    def connect(
+        self,
+        store: dist.Store,  # pyright: ignore[reportPrivateImportUsage]
+        *,
+        timeout_s: float,
+    ) -> None:
         """Meet the others.
 
         Args:
@@ -72,7 +77,7 @@ class Team:
     def _make_group(self, size: int) -> Group:
         """Make the group of the first `size` ranks; who is not in it has a group of its own."""
         made = dist.new_group(list(range(size)))
-        if self.rank >= size or size == 1:
+        if not isinstance(made, dist.ProcessGroup) or size == 1:
             return ALONE
         return Group(rank=self.rank, size=size, process_group=made)
 
