@@ -1,20 +1,25 @@
 """What the dispatcher does without a network: making plans, and moving rows on one host."""
 
+import os
 import random
 import statistics
 import time
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import nullcontext
+from dataclasses import replace
+from resource import getpagesize
 
 import torch
 import torch.distributed as dist
 from benchmarking import Figure
-from earl_dispatch import Columns, Hosts, Layout, RowSizes, dispatch, plan_transfer
+from dispatch_memory import sampled_peak
+from earl_dispatch import Columns, Hosts, Layout, RowSizes, TransferPlan, dispatch, plan_transfer
 from earl_dispatch.placement import place_rows
 from earl_dispatch.testing import run_ranks
 
-_PARTS = 16
-"""Parts that shared memory moves a batch in, so that it holds little of it twice."""
+_TRANSPORTS = ("shared_memory", "all_to_all")
+_COPY = "plain_copy"
+_ROWS_PER_RANK = 64
 
 
 def plan_figures(*, num_rows: int, num_ranks: int, ranks_per_host: int) -> dict[str, Figure]:
@@ -48,54 +53,89 @@ def plan_figures(*, num_rows: int, num_ranks: int, ranks_per_host: int) -> dict[
     }
 
 
-def memory_figures(*, tokens_per_row: int, num_repeats: int) -> dict[str, Figure]:
-    """Swap the rows of two ranks of one host through shared memory, and over gloo."""
-    ranks = run_ranks(2, _swap, tokens_per_row, num_repeats, timeout_s=300.0)
+def one_host_figures(*, tokens_per_row: int, num_repeats: int) -> dict[str, Figure]:
+    """Swap the rows of two ranks of one host through shared memory, and over gloo.
+
+    A plain copy of as much, by both ranks at the same time, shows what the memory allows.
+    """
+    ranks = run_ranks(2, _time_swaps, tokens_per_row, num_repeats, timeout_s=300.0)
     fastest = {
         # The slower rank of each repetition counts.
         name: min(map(max, zip(*(rank[name] for rank in ranks), strict=True)))
-        for name in ("shared_memory", "all_to_all")
+        for name in (*_TRANSPORTS, _COPY)
     }
-    received_bytes = ranks[0]["received_bytes"][0]
+    shares = run_ranks(2, _swap_and_watch, tokens_per_row, timeout_s=300.0)
+    shared, gloo = (fastest[name] for name in _TRANSPORTS)
     return {
-        "one_host_shared_memory": Figure(value=fastest["shared_memory"], unit="s", goal=""),
-        "one_host_all_to_all": Figure(value=fastest["all_to_all"], unit="s", goal=""),
-        "one_host_ratio": Figure(
-            value=fastest["all_to_all"] / fastest["shared_memory"], unit="times", goal=">= 3"
-        ),
-        "one_host_peak_memory": Figure(
-            value=max(rank["peak_bytes"][0] for rank in ranks) / received_bytes,
-            unit="of received",
-            goal="<= 1.2",
-        ),
+        **{
+            f"one_host_{name}": Figure(value=seconds, unit="s", goal="")
+            for name, seconds in fastest.items()
+        },
+        "one_host_ratio": Figure(value=gloo / shared, unit="times", goal=">= 3"),
+        "one_host_peak_memory": Figure(value=shares[0], unit="of received", goal="<= 1.2"),
     }
 
 
-def _swap(tokens_per_row: int, num_repeats: int) -> Mapping[str, list[float]]:
-    """Run on each rank; the first dispatch of a transport is not timed."""
-    num_rows, rank = 128, dist.get_rank()
-    owners = tuple(row % 2 for row in range(num_rows))
-    columns = _columns(num_rows // 2, tokens_per_row)
+def _time_swaps(tokens_per_row: int, num_repeats: int) -> Mapping[str, list[float]]:
+    """Run on each rank; the first time is not counted."""
+    plan, columns = _swap(tokens_per_row)
+    times_s: dict[str, list[float]] = {name: [] for name in (*_TRANSPORTS, _COPY)}
+    for _ in range(1 + num_repeats):
+        for name, seconds in times_s.items():
+            dist.barrier()
+            start_s = time.perf_counter()
+            result = _copy(columns) if name == _COPY else dispatch(plan, columns, transport=name)
+            _touch(result)
+            seconds.append(time.perf_counter() - start_s)
+            del result
+    return {name: seconds[1:] for name, seconds in times_s.items()}
+
+
+def _swap_and_watch(tokens_per_row: int) -> float:
+    """Run on each rank; return the most memory that both took, as a share of what they received.
+
+    It is what all ranks hold beside their source columns, result included, at the same time.
+    """
+    rank = dist.get_rank()
+    plan, columns = _swap(tokens_per_row)
+    small_plan, small_columns = _swap(1)
+    dispatch(small_plan, small_columns, transport="shared_memory")
+    pids: list[int] = [0, 0]
+    dist.all_gather_object(pids, os.getpid())
+    dist.barrier()
+    watch = sampled_peak(pids) if rank == 0 else nullcontext(None)
+    with watch as peak:
+        dist.barrier()
+        result = dispatch(plan, columns, transport="shared_memory")
+        _touch(result)
+        dist.barrier()
+    dist.barrier()
+    received_bytes = plan.bytes_received(0) + plan.bytes_received(1)
+    return peak.added_bytes / received_bytes if peak else 0.0
+
+
+def _swap(tokens_per_row: int) -> tuple[TransferPlan, Columns]:
+    """Return the plan by which two ranks swap all rows, and what one of them holds."""
+    owners = tuple(row % 2 for row in range(2 * _ROWS_PER_RANK))
+    columns = _columns(_ROWS_PER_RANK, tokens_per_row)
     plan = plan_transfer(
         Layout(owners=owners, groups=((0,), (1,))),
         Layout(owners=owners, groups=((1,), (0,))),
-        sizes=RowSizes.of(columns.schema(), [tokens_per_row] * num_rows),
+        sizes=RowSizes.of(columns.schema(), [tokens_per_row] * len(owners)),
     )
-    received_bytes = plan.bytes_received(rank)
-    measured: dict[str, list[float]] = {"received_bytes": [received_bytes]}
-    limits = {"shared_memory": -(-received_bytes // _PARTS), "all_to_all": None}
-    for transport, limit in limits.items():
-        measured[transport] = []
-        for repeat in range(1 + num_repeats):
-            dist.barrier()
-            before = _reset_peak()
-            start_s = time.perf_counter()
-            result = dispatch(plan, columns, transport=transport, max_buffer_bytes=limit)
-            if repeat:
-                measured[transport].append(time.perf_counter() - start_s)
-                measured.setdefault("peak_bytes", []).append(_status_bytes("VmHWM") - before)
-            del result
-    return measured
+    return plan, columns
+
+
+def _copy(columns: Columns) -> Columns:
+    """Copy the values to memory that is new."""
+    per_token = {name: column.clone() for name, column in columns.per_token.items()}
+    return replace(columns, per_token=per_token)
+
+
+def _touch(columns: Columns) -> None:
+    """Read from every page, as a process may first have to map it."""
+    for column in columns.per_token.values():
+        column[:: getpagesize() // column.itemsize].sum()
 
 
 def _columns(num_rows: int, tokens_per_row: int) -> Columns:
@@ -109,18 +149,3 @@ def _columns(num_rows: int, tokens_per_row: int) -> Columns:
             "ref_logprobs": torch.ones(num_tokens),
         },
     )
-
-
-def _reset_peak() -> int:
-    """Let the kernel count the peak of this process's memory anew; return what it has now."""
-    # proc(5): 5 resets VmHWM to the current resident size. It counts memory that is shared with
-    # another rank in full, what a segment takes is so charged to both who write and read it.
-    Path("/proc/self/clear_refs").write_text("5")
-    return _status_bytes("VmRSS")
-
-
-def _status_bytes(name: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    raise ValueError(f"/proc/self/status has no {name}")

@@ -1,6 +1,7 @@
 """Ranks of a process group on emulated hosts, one per host, that dispatch what they are told to."""
 
 import hashlib
+import logging
 import multiprocessing
 import os
 import shutil
@@ -18,7 +19,16 @@ from typing import Any, final
 
 import torch
 import torch.distributed as dist
-from earl_dispatch import Columns, Layout, RowSizes, TransferPlan, dispatch, plan_transfer
+from dispatch_ray import ENVIRONMENT
+from earl_dispatch import (
+    Columns,
+    Layout,
+    RowSizes,
+    TransferPlan,
+    dispatch,
+    execute_local,
+    plan_transfer,
+)
 from emulated_hosts import INTERFACE, EmulatedHosts, Traffic
 
 ROWS_PER_HOST = 16
@@ -65,6 +75,12 @@ class Batch:
         """Bytes of all rows."""
         return sum(map(self.plan.sizes.row_bytes, range(self.num_rows)))
 
+    @cached_property
+    def expected_digests(self) -> tuple[str, ...]:
+        """Of what each rank holds in the end."""
+        columns = [self.columns(rank) for rank in range(self.num_hosts)]
+        return tuple(map(digest, execute_local(self.plan, columns)))
+
     def columns(self, rank: int) -> Columns:
         """Make the rows that a rank holds: what an experience consists of, of random values."""
         generator = torch.Generator().manual_seed(rank)
@@ -102,6 +118,16 @@ class Ranks:
     def __init__(self, hosts: EmulatedHosts, connections: Sequence[Connection]) -> None:
         self._hosts = hosts
         self._connections = connections
+
+    def attach(self, address: str) -> None:
+        """Attach every rank to the node that a Ray cluster has on its host.
+
+        Raises:
+            RuntimeError: If a rank fails.
+            TimeoutError: If one takes too long.
+        """
+        self._tell(address)
+        self.answers()
 
     def dispatch(self, batch: Batch, transport: str) -> Dispatched:
         """Execute a batch's transfer on all ranks at the same time.
@@ -192,7 +218,7 @@ def digest(columns: Columns) -> str:
 def _serve(hosts: EmulatedHosts, rank: int, rendezvous: Path, connection: Connection) -> None:
     """Run in a new process until it is ended."""
     hosts.enter(rank)
-    os.environ["GLOO_SOCKET_IFNAME"] = INTERFACE
+    os.environ |= {"GLOO_SOCKET_IFNAME": INTERFACE, **ENVIRONMENT}
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo",
@@ -204,10 +230,27 @@ def _serve(hosts: EmulatedHosts, rank: int, rendezvous: Path, connection: Connec
     )
     connection.send("connected")
     while True:
-        batch, transport = connection.recv()
+        asked = connection.recv()
+        if isinstance(asked, str):
+            _attach(asked, hosts.address(rank))
+            connection.send("attached")
+            continue
+        batch, transport = asked
         columns, plan = batch.columns(rank), batch.plan
         connection.send("ready")
         time.sleep(max(0.0, connection.recv() - time.monotonic()))
         start_s = time.monotonic()
         result = dispatch(plan, columns, transport=transport, timeout_s=_TIMEOUT_S)
         connection.send((start_s, time.monotonic(), digest(result)))
+
+
+def _attach(cluster: str, own: str) -> None:
+    import ray
+
+    ray.init(
+        address=cluster,
+        _node_ip_address=own,
+        namespace="bench_dispatch",
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+    )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INTERFACE = "eth0"
-MTU_BYTES = 3000
+MTU_BYTES = 9000
 HEADER_BYTES = 66
 """Ethernet (14), IPv4 (20) and TCP with timestamps (32) of one packet."""
 _NAMESPACES = Path("/run/netns")
@@ -31,10 +31,15 @@ _QUEUE_BYTES = 8 << 20
 _WINDOW_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 16
 _COMMAND_TIMEOUT_S = 30.0
+# Queues are as much longer in time as the links are slower than real ones: what waits in them would
+# be taken for lost by TCP's 0.2 s.
+_RTO_MIN = "5s"
 _SETTINGS = {
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv4/ip_forward": "1",
     "net/ipv4/tcp_congestion_control": "reno",
+    # Nor is what ends a message sent twice because its answer takes long.
+    "net/ipv4/tcp_early_retrans": "0",
     "net/ipv4/tcp_rmem": f"4096 {_WINDOW_BYTES} {_WINDOW_BYTES}",
     "net/ipv4/tcp_wmem": f"4096 {_WINDOW_BYTES} {_WINDOW_BYTES}",
 }
@@ -214,7 +219,9 @@ def _connect(hosts: EmulatedHosts, host: int) -> None:
             f"{hosts.bits_per_s}bit", "burst", str(_BURST_BYTES), "limit", str(_QUEUE_BYTES),
         )  # fmt: skip
     _command("ip", "-n", name, "link", "set", "lo", "up")
-    _command("ip", "-n", name, "route", "add", "default", "via", gateway)
+    _command(
+        "ip", "-n", name, "route", "add", "default", "via", gateway, "rto_min", _RTO_MIN
+    )  # fmt: skip
 
 
 def _set(namespace: str, settings: Mapping[str, str]) -> None:

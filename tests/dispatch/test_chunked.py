@@ -2,7 +2,7 @@ from collections import defaultdict
 
 import pytest
 from earl_dispatch import Layout, execute_local, plan_transfer
-from earl_dispatch.chunked import limit_buffers
+from earl_dispatch.chunked import largest_buffer, limit_buffers, limit_like
 from earl_dispatch.testing import assert_same_bits, chunk_of_columns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -40,7 +40,19 @@ def test_a_plan_that_fits_stays_as_it_is(weigh):
     source = Layout.contiguous(num_rows=4, num_ranks=2)
     target = Layout(owners=source.owners[::-1], groups=source.groups)
     plan = plan_transfer(source, target, sizes=weigh([10] * 4))
-    assert limit_buffers(plan, 20) is plan
+    assert limit_buffers(plan, 20).rounds == plan.rounds
+
+
+def test_a_plan_in_place_of_a_limited_one_is_cut_too(weigh):
+    source = Layout.contiguous(num_rows=64, num_ranks=2)
+    target = Layout(owners=source.owners[::-1], groups=source.groups)
+    everything = Layout.contiguous(num_rows=64, num_ranks=1)
+    plan = plan_transfer(source, target, sizes=weigh([10] * 64))
+    central = plan_transfer(source, everything, sizes=plan.sizes)
+    assert limit_like(central, plan) is central
+    limited = limit_like(central, limit_buffers(plan, 100))
+    assert [largest_buffer(limited, transfers) for transfers in limited.rounds] == [80] * 4
+    assert limited.bytes_moved == central.bytes_moved == 320
 
 
 def test_a_buffer_of_nothing_is_refused(weigh):

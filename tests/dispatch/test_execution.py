@@ -1,6 +1,8 @@
+import torch
 from earl_dispatch import execute_local, plan_transfer
 from earl_dispatch.execution import Execution
 from earl_dispatch.testing import assert_same_bits, chunk_of_columns
+from earl_dispatch.wire import move
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -37,3 +39,47 @@ def test_buffers_are_as_large_as_the_plan_says(random_problem, sizes_of, seed):
             sizes = {rank: len(buffer) for rank, buffer in arriving.items()}
             assert execution.incoming_bytes(number) == sizes
             execution.accept(number, arriving)
+
+
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(seed=st.integers(0, 2**32))
+def test_rows_may_be_delivered_straight_to_where_the_receivers_hold_them(
+    random_problem, sizes_of, seed
+):
+    batch, source, target, hosts = random_problem(seed)
+    plan = plan_transfer(source, target, sizes=sizes_of(batch), hosts=hosts)
+    ranks = [
+        Execution(plan, chunk_of_columns(batch, source, rank), rank=rank)
+        for rank in range(plan.num_ranks)
+    ]
+    for rank, execution in enumerate(ranks):
+        memory = [torch.empty(size, dtype=dtype) for dtype, size in execution.needed_sizes(rank)]
+        for other in ranks:
+            assert other.needed_sizes(rank) == execution.needed_sizes(rank)
+            other.place(rank, memory)
+    for number in range(len(plan.rounds)):
+        for execution in ranks:
+            execution.deliver(number)
+    for rank, execution in enumerate(ranks):
+        assert_same_bits(execution.result(), chunk_of_columns(batch, target, rank))
+
+
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(seed=st.integers(0, 2**32))
+def test_rows_may_be_taken_from_where_the_senders_have_them(random_problem, sizes_of, seed):
+    batch, source, target, hosts = random_problem(seed)
+    plan = plan_transfer(source, target, sizes=sizes_of(batch), hosts=hosts)
+    held = [chunk_of_columns(batch, source, rank) for rank in range(plan.num_ranks)]
+    ranks = [Execution(plan, columns, rank=rank) for rank, columns in enumerate(held)]
+    results = [execution.result() for execution in ranks]
+    for number in range(len(plan.rounds)):
+        for rank, execution in enumerate(ranks):
+            for arrival in execution.arrivals(number):
+                having = (results if arrival.passed_on else held)[arrival.sender]
+                move(having, arrival.there, results[rank], arrival.here)
+    for rank, received in enumerate(results):
+        assert_same_bits(received, chunk_of_columns(batch, target, rank))

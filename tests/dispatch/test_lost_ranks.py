@@ -33,7 +33,11 @@ def make_plan(source: Layout, target: Layout) -> TransferPlan:
 
 def die_after(place: str, number: int) -> None:
     """Kill this process, without a chance to say so, after so many calls of a function."""
-    owner, name = {"accept": (Execution, "accept"), "isend": (dist, "isend")}[place]
+    owner, name = {
+        "accept": (Execution, "accept"),
+        "arrivals": (Execution, "arrivals"),
+        "isend": (dist, "isend"),
+    }[place]
     function, calls = getattr(owner, name), []
 
     def call_and_die(*args, **kwargs):
@@ -87,6 +91,7 @@ def lose_a_rank_and_go_on(
         ("all_to_all", "isend", 7),
         ("gather_scatter", "accept", 1),
         ("pipelined", "accept", 4),
+        ("shared_memory", "arrivals", 2),
     ],
 )
 def test_the_others_name_a_rank_that_was_killed_and_can_go_on_without_it(

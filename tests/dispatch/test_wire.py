@@ -1,7 +1,7 @@
 import torch
 from earl_dispatch import Columns, RowSizes
 from earl_dispatch.testing import assert_same_bits, random_columns
-from earl_dispatch.wire import Places, pack, unpack
+from earl_dispatch.wire import Places, byte_runs, move, pack, unpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,6 +63,46 @@ def test_tokens_stand_in_front_of_the_values(lengths, seed):
     unpack(tokens, whole_rows(back, rows, with_values=False), back)
     only_tokens = Columns(lengths=columns.lengths, per_token=columns.per_token)
     assert_same_bits(Columns(lengths=back.lengths, per_token=back.per_token), only_tokens)
+
+
+@settings(deadline=None, max_examples=50)
+@given(data=st.data(), lengths=lengths_lists, seed=st.integers(0, 2**32))
+def test_rows_are_moved_bit_for_bit_to_other_places(data, lengths, seed):
+    columns = random_columns(lengths, torch.Generator().manual_seed(seed))
+    order = data.draw(st.permutations(range(len(lengths))))
+    moved = columns.select(order)
+    back = zeros_like(columns)
+    move(moved, whole_rows(moved, list(range(len(order)))), back, whole_rows(back, order))
+    assert_same_bits(back, columns)
+
+
+@settings(deadline=None, max_examples=50)
+@given(data=st.data(), lengths=lengths_lists, seed=st.integers(0, 2**32))
+def test_runs_of_bytes_are_what_is_moved(data, lengths, seed):
+    columns = random_columns(lengths, torch.Generator().manual_seed(seed))
+    order = data.draw(st.permutations(range(len(lengths))))
+    chosen = order[: data.draw(st.integers(0, len(lengths)))]
+    with_values = data.draw(st.booleans())
+    moved, expected, back = columns.select(chosen), zeros_like(columns), zeros_like(columns)
+    there = whole_rows(moved, list(range(len(chosen))), with_values=with_values)
+    here = whole_rows(columns, chosen, with_values=with_values)
+    move(moved, there, expected, here)
+    schema = columns.schema()
+    for kind, names in (
+        ("per_token", schema.per_token), ("per_row", schema.per_row), ("per_turn", schema.per_turn)
+    )[: 3 if with_values else 1]:  # fmt: skip
+        for name, dtype in names:
+            runs = all_runs(schema, there, here)[name]
+            source, target = (getattr(c, kind)[name].view(torch.uint8) for c in (moved, back))
+            for to, start, num_bytes in runs:
+                assert num_bytes % dtype.itemsize == 0
+                target[to : to + num_bytes] = source[start : start + num_bytes]
+    assert_same_bits(back, expected)
+
+
+def all_runs(schema, there, here):
+    names = [name for name, _ in (*schema.per_token, *schema.per_row, *schema.per_turn)]
+    return dict(zip(names, byte_runs(schema, there, here), strict=False))
 
 
 def test_nothing_but_values_is_on_the_wire():

@@ -30,6 +30,7 @@ def measured(bench, load_tool):
             "all_to_all": 1.0,
             "gather_scatter": 2.0 * num_hosts,
             "pipelined": 1.0 * num_hosts,
+            "ray_store": 2.0 * num_hosts,
         }
         made = []
         for transport, floor_s in floors.items():
@@ -69,7 +70,7 @@ def test_transfers_at_their_floors_reach_what_the_topology_allows(bench, measure
         (
             {"over": {"all_to_all": 1.3}},
             {"hosts_4_all_to_all_over_floor", "hosts_4_ratio_to_gather_scatter",
-             "hosts_4_ratio_to_pipelined"},
+             "hosts_4_ratio_to_pipelined", "hosts_4_ratio_to_ray_store"},
         ),
         ({"over": {"pipelined": 1.3}}, {"hosts_4_pipelined_over_floor"}),
         ({"over": {"gather_scatter": 1.3}}, {"hosts_4_gather_scatter_over_floor"}),
@@ -77,8 +78,18 @@ def test_transfers_at_their_floors_reach_what_the_topology_allows(bench, measure
     ],
 )  # fmt: skip
 def test_the_worst_batch_decides(bench, measured, change, missed):
-    figures = bench.network_figures([*measured(), *measured(**change)][3:])
+    figures = bench.network_figures([*measured(), *measured(**change)][4:])
     assert {name for name, figure in figures.items() if not figure.to_dict()["holds"]} == missed
+
+
+def test_how_long_ray_takes_is_not_judged_nor_what_else_it_sends(bench, measured):
+    extra = [each for each in measured(extra_bytes=10**6) if each.transport == bench.RAY]
+    figures = bench.network_figures([*measured(over={"ray_store": 3.0})[:3], *extra])
+    assert figures["hosts_4_ratio_to_ray_store"].value == 8.0
+    assert figures["hosts_4_bytes_off_plan"].value == 0.0
+    assert "hosts_4_ray_store_over_floor" not in figures
+    without = bench.network_figures(measured()[:3])
+    assert "hosts_4_ratio_to_ray_store" not in without
 
 
 def test_a_controller_takes_in_and_gives_out_all_but_its_own(bench, load_tool):
@@ -123,6 +134,7 @@ def test_a_quick_run_stores_figures_rows_and_a_picture(bench, tmp_path, monkeypa
         bits_per_s=8_000_000,
         copy_bytes=200_000,
         memory_tokens_per_row=256,
+        ray_max_hosts=0,
     )
     monkeypatch.setattr(bench, "plan_figures", lambda **sizes: {})
     figures, rows = bench.run(case, tmp_path / "times.png")

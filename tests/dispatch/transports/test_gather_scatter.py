@@ -3,6 +3,7 @@ from dataclasses import dataclass, replace
 import torch
 import torch.distributed as dist
 from earl_dispatch import Layout, RowSizes, Schema, plan_transfer
+from earl_dispatch.chunked import limit_buffers
 from earl_dispatch.link import Link
 from earl_dispatch.testing import assert_same_bits, random_columns, run_ranks
 from earl_dispatch.transports.gather_scatter import (
@@ -25,6 +26,10 @@ class RecordingLink(Link):
     def exchange(self, outgoing, incoming_bytes):
         self.sizes.append([part.shape[0] for part in outgoing])
         return Link.exchange(self, outgoing, incoming_bytes)
+
+    def start(self, outgoing, incoming_bytes):
+        self.sizes.append([part.shape[0] for part in outgoing])
+        return Link.start(self, outgoing, incoming_bytes)
 
 
 def make_sizes(batch) -> RowSizes:
@@ -86,6 +91,34 @@ def test_parts_go_out_while_the_next_come_in():
         # But for the first and the last parts there are always some in both directions.
         assert min(counts[10:-10]) >= 4
         assert max(counts) <= 7
+
+
+def send_through_small_buffers() -> list[list[int]]:
+    rows_sent: list[list[int]] = []
+    for transport in (gather_scatter, gather_scatter_pipelined):
+        link = RecordingLink(
+            rank=dist.get_rank(), num_ranks=3, group=None, timeout_s=20.0, sizes=[]
+        )
+        batch = replace(
+            random_columns([50] * 300, torch.Generator().manual_seed(3)), turns=None, per_turn={}
+        )
+        source = Layout.contiguous(num_rows=300, num_ranks=3)
+        plan = plan_transfer(source, source, sizes=make_sizes(batch))
+        held = batch.select(source.rows_of(link.rank))
+        row_bytes = make_sizes(batch).row_bytes(0)
+        assert_same_bits(transport(limit_buffers(plan, 8 * row_bytes), held, link), held)
+        rows_sent.append([round(sum(sizes) / row_bytes) for sizes in link.sizes])
+    return rows_sent
+
+
+def test_a_controller_keeps_to_the_size_of_buffers():
+    for by_rounds, by_parts in run_ranks(3, send_through_small_buffers):
+        # 200 of 300 rows go in and out, 8 at a time, or one more of each of two messages.
+        assert len(by_rounds) == 2 * 25
+        assert max(by_rounds) <= 8 + 2
+        # Three times are under way, and one at hand, in each direction.
+        assert len(by_parts) == 2 * 100
+        assert max(by_parts) <= 8 // 4 + 2
 
 
 def test_parts_take_equal_bytes_of_every_group_and_cover_every_row_once():

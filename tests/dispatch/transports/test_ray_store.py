@@ -3,13 +3,15 @@ import sys
 import time
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
 import torch.distributed as dist
 from earl_dispatch import Columns, Layout, RowSizes, TransferPlan, dispatch, plan_transfer
+from earl_dispatch.link import Link
 from earl_dispatch.testing import assert_same_bits, chunk_of_columns, random_columns, run_ranks
-from earl_dispatch.transports.ray_store import Mailbox
+from earl_dispatch.transports.ray_store import Mailbox, _Store
 
 LENGTHS = (3, 0, 5, 1, 4, 2)
 SOURCE = Layout(owners=(0, 0, 1, 1, 0, 1), groups=((2, 0), (1,)))
@@ -143,3 +145,33 @@ def test_letters_are_taken_once_and_forgotten_with_their_session():
     assert mailbox.take("one", 2) == {}
     assert mailbox.take("two", 1) == {0: ["d"]}
     assert mailbox.take("three", 1) == {}
+
+
+def ray_that_forgets_late() -> ModuleType:
+    """Make what the transport uses of Ray, in this process; `forget` runs after the next `post`."""
+    mailbox, late = Mailbox(), []
+
+    def post(session: str, sender: int, letters: dict) -> None:
+        mailbox.post(session, sender, letters)
+        while late:
+            mailbox.forget(late.pop())
+
+    handle = SimpleNamespace(
+        post=SimpleNamespace(remote=post),
+        take=SimpleNamespace(remote=mailbox.take),
+        forget=SimpleNamespace(remote=late.append),
+    )
+    actor = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda: handle))
+    ray = ModuleType("ray")
+    ray.remote = lambda _: actor
+    ray.put = lambda array: array
+    ray.get = lambda value, timeout: value
+    ray.exceptions = SimpleNamespace(RayError=KeyError)
+    return ray
+
+
+def test_letters_are_not_forgotten_with_those_of_the_exchange_before():
+    store = _Store(ray_that_forgets_late(), Link.open(None, timeout_s=5.0), "session")
+    for value in (1, 2, 3):
+        received = store.exchange({0: torch.tensor([value], dtype=torch.uint8)})
+        assert {rank: buffer.tolist() for rank, buffer in received.items()} == {0: [value]}

@@ -2,13 +2,21 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from itertools import accumulate
 
 from earl_dispatch.plan import Transfer, TransferPlan
 
 
-def limit_buffers(plan: TransferPlan, max_buffer_bytes: int) -> TransferPlan:
+@dataclass(frozen=True, kw_only=True)
+class LimitedPlan(TransferPlan):
+    """A plan whose rounds fit buffers, and so do those of plans that take its place."""
+
+    max_buffer_bytes: int
+
+
+def limit_buffers(plan: TransferPlan, max_buffer_bytes: int) -> LimitedPlan:
     """Cut the rounds of a plan until what a rank sends, or receives, in one fits a buffer.
 
     The messages are the same rows in smaller parts. A row that is larger than the buffer by itself
@@ -24,19 +32,25 @@ def limit_buffers(plan: TransferPlan, max_buffer_bytes: int) -> TransferPlan:
     """
     if max_buffer_bytes < 1:
         raise ValueError(f"max_buffer_bytes must be >= 1, got {max_buffer_bytes}")
-    largest = max((_largest_buffer(plan, transfers) for transfers in plan.rounds), default=0)
-    num_parts = -(-largest // max_buffer_bytes)
-    if num_parts <= 1:
-        return plan
+    largest = max((largest_buffer(plan, transfers) for transfers in plan.rounds), default=0)
+    num_parts = max(1, -(-largest // max_buffer_bytes))
     rounds = [
         tuple(cut for transfer in transfers if (cut := _part(plan, transfer, part, num_parts)).rows)
         for transfers in plan.rounds
         for part in range(num_parts)
     ]
-    return replace(plan, rounds=tuple(transfers for transfers in rounds if transfers))
+    kept = {field.name: getattr(plan, field.name) for field in fields(TransferPlan)}
+    kept["rounds"] = tuple(transfers for transfers in rounds if transfers)
+    return LimitedPlan(**kept, max_buffer_bytes=max_buffer_bytes)
 
 
-def _largest_buffer(plan: TransferPlan, transfers: tuple[Transfer, ...]) -> int:
+def limit_like(plan: TransferPlan, other: TransferPlan) -> TransferPlan:
+    """Cut the rounds of a plan as those of another are, if they are."""
+    return limit_buffers(plan, other.max_buffer_bytes) if isinstance(other, LimitedPlan) else plan
+
+
+def largest_buffer(plan: TransferPlan, transfers: Sequence[Transfer]) -> int:
+    """Return the most bytes that a rank sends, or receives, in a round."""
     loads = defaultdict[tuple[str, int], int](int)
     for transfer in transfers:
         num_bytes = plan.bytes_of(transfer)

@@ -1,7 +1,7 @@
 """A plan on one rank, round by round, whoever carries the bytes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import final
@@ -13,10 +13,7 @@ from torch import Tensor
 from earl_dispatch.columns import Columns
 from earl_dispatch.layout import Layout, chunk_bounds
 from earl_dispatch.plan import Transfer, TransferPlan
-from earl_dispatch.wire import Places, pack, unpack
-
-Allocate = Callable[[int, int], UInt8[Tensor, "_"]]
-"""(rank that the buffer goes to, bytes) -> buffer to write to."""
+from earl_dispatch.wire import Places, move, pack, unpack
 
 
 @final
@@ -38,34 +35,27 @@ class Execution:
         self._plan = plan
         self._columns = columns
         self._rank = rank
-        self._held = _Held.of(plan, plan.source, rank)
-        self._needed = _Held.of(plan, plan.target, rank)
-        self._result = self._needed.allocate(columns)
+        self._held: dict[int, _Held] = {}
+        self._needed: dict[int, _Held] = {}
+        self._results: dict[int, Columns] = {}
 
     @property
     def device(self) -> torch.device:
         """Where the columns are."""
         return self._columns.lengths.device
 
-    def outgoing(
-        self, number: int, allocate: Allocate | None = None
-    ) -> dict[int, UInt8[Tensor, "_"]]:
-        """Return the buffer for each rank that this one sends to in a round.
-
-        Args:
-            number: Of the round.
-            allocate: Gives the buffers; on the columns' device by default.
-        """
+    def outgoing(self, number: int) -> dict[int, UInt8[Tensor, "_"]]:
+        """Return the buffer for each rank that this one sends to in a round."""
         transfers = defaultdict[int, list[Transfer]](list)
-        for transfer in self._plan.rounds[number]:
-            if transfer.source_rank == self._rank:
-                transfers[transfer.target_rank].append(transfer)
+        for transfer in self._departures(number):
+            transfers[transfer.target_rank].append(transfer)
         buffers: dict[int, Tensor] = {}
         for rank, going in transfers.items():
             sizes = [self._plan.bytes_of(transfer) for transfer in going]
-            buffers[rank] = (allocate or self._allocate)(rank, sum(sizes))
+            buffers[rank] = torch.empty(sum(sizes), dtype=torch.uint8, device=self.device)
             for transfer, part in zip(going, buffers[rank].split(sizes), strict=True):
-                self._write(transfer, part)
+                columns, held = self._origin(transfer)
+                pack(columns, held.places(transfer), part)
         return buffers
 
     def incoming_bytes(self, number: int) -> dict[int, int]:
@@ -84,8 +74,44 @@ class Execution:
             position[transfer.source_rank] = stop
             unpack(
                 buffers[transfer.source_rank][start:stop],
-                self._needed.places(transfer),
+                self._needs(self._rank).places(transfer),
                 self._result,
+            )
+
+    def needed_sizes(self, rank: int) -> list[tuple[torch.dtype, int]]:
+        """Return dtype and elements of each column that a rank will hold."""
+        schema, needed = self._columns.schema(), self._needs(rank)
+        kinds = ((schema.per_token, needed.offsets[-1]), (schema.per_row, len(needed.place)),
+                 (schema.per_turn, needed.turn_offsets[-1]))  # fmt: skip
+        return [(dtype, size) for columns, size in kinds for _, dtype in columns]
+
+    def place(self, rank: int, memory: Sequence[Tensor]) -> None:
+        """Let what a rank will hold stand in memory of the `needed_sizes`."""
+        self._results[rank] = self._needs(rank).columns(self._columns, memory)
+
+    def deliver(self, number: int) -> None:
+        """Write what this rank sends in a round straight to where the receivers will hold it.
+
+        Memory that they see has been given by `place` before.
+        """
+        for transfer in self._departures(number):
+            columns, held = self._origin(transfer)
+            receiver = transfer.target_rank
+            into = self._needs(receiver).places(transfer)
+            move(columns, held.places(transfer), self._results[receiver], into)
+
+    def arrivals(self, number: int) -> Iterator["Arrival"]:
+        """Say where what this rank receives in a round stands with the senders."""
+        needed = self._needs(self._rank)
+        for transfer in self._arrivals(number):
+            sender = transfer.source_rank
+            passed_on = not self._is_held(sender, transfer)
+            held = self._needs(sender) if passed_on else self._holds(sender)
+            yield Arrival(
+                sender=sender,
+                passed_on=passed_on,
+                there=held.places(transfer),
+                here=needed.places(transfer),
             )
 
     def result(self) -> Columns:
@@ -93,33 +119,60 @@ class Execution:
 
         Call it once. What arrives in rounds that are accepted later is written to it then.
         """
-        self._keep()
+        held, needed = self._holds(self._rank), self._needs(self._rank)
+        rows = tuple(row for row in needed.place if row in held.place)
+        if rows:
+            kept = Transfer(self._rank, self._rank, rows, held.chunk, needed.chunk)
+            move(self._columns, held.places(kept), self._result, needed.places(kept))
         return self._result
 
-    def _allocate(self, rank: int, num_bytes: int) -> Tensor:
-        del rank  # all buffers of this process are alike
-        return torch.empty(num_bytes, dtype=torch.uint8, device=self.device)
+    @property
+    def _result(self) -> Columns:
+        if self._rank not in self._results:
+            sizes = self.needed_sizes(self._rank)
+            empty = [torch.empty(size, dtype=dtype, device=self.device) for dtype, size in sizes]
+            self.place(self._rank, empty)
+        return self._results[self._rank]
+
+    def _holds(self, rank: int) -> "_Held":
+        if rank not in self._held:
+            self._held[rank] = _Held.of(self._plan, self._plan.source, rank)
+        return self._held[rank]
+
+    def _needs(self, rank: int) -> "_Held":
+        if rank not in self._needed:
+            self._needed[rank] = _Held.of(self._plan, self._plan.target, rank)
+        return self._needed[rank]
 
     def _arrivals(self, number: int) -> list[Transfer]:
         return [t for t in self._plan.rounds[number] if t.target_rank == self._rank]
 
-    def _keep(self) -> None:
-        """Write what the rank holds and needs."""
-        rows = tuple(row for row in self._needed.place if row in self._held.place)
-        if rows:
-            kept = Transfer(self._rank, self._rank, rows, self._held.chunk, self._needed.chunk)
-            size = self._plan.bytes_of(kept)
-            buffer = self._allocate(self._rank, size)
-            self._write(kept, buffer)
-            unpack(buffer, self._needed.places(kept), self._result)
+    def _departures(self, number: int) -> list[Transfer]:
+        return [t for t in self._plan.rounds[number] if t.source_rank == self._rank]
 
-    def _write(self, transfer: Transfer, buffer: Tensor) -> None:
+    def _origin(self, transfer: Transfer) -> tuple[Columns, "_Held"]:
+        """Return where this rank has what it sends: what it began with, or came to it before."""
+        if self._is_held(self._rank, transfer):
+            return self._columns, self._holds(self._rank)
+        return self._result, self._needs(self._rank)
+
+    def _is_held(self, sender: int, transfer: Transfer) -> bool:
+        """Return whether a rank has had from the beginning what it sends."""
         group = self._plan.source.owners[transfer.rows[0]]
-        if self._rank in self._plan.source.replicas(group, transfer.source_chunk):
-            pack(self._columns, self._held.places(transfer), buffer)
-        else:
-            # It came in an earlier round and is passed on.
-            pack(self._result, self._needed.places(transfer), buffer)
+        return sender in self._plan.source.replicas(group, transfer.source_chunk)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """Pieces of rows that one rank receives from another."""
+
+    sender: int
+    passed_on: bool
+    """Whether the sender has them in its result, from an earlier round, not in its columns."""
+    there: Places
+    """Where they stand with the sender."""
+    here: Places
+    """Where they are needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,18 +224,15 @@ class _Held:
             with_values=transfer.with_values,
         )
 
-    def allocate(self, like: Columns) -> Columns:
-        """Return columns for these rows whose values have yet to be written."""
+    def columns(self, like: Columns, memory: Sequence[Tensor]) -> Columns:
+        """Return columns for these rows in memory that has yet to be written."""
         device = like.lengths.device
         offsets, turn_offsets = torch.tensor(self.offsets), torch.tensor(self.turn_offsets)
-
-        def empty(columns: Mapping[str, Tensor], size: int) -> dict[str, Tensor]:
-            return {name: column.new_empty(size) for name, column in columns.items()}
-
+        schema, parts = like.schema(), iter(memory)
         return Columns(
             lengths=offsets.diff().to(device),
-            per_token=empty(like.per_token, self.offsets[-1]),
-            per_row=empty(like.per_row, len(self.place)),
+            per_token={name: next(parts) for name, _ in schema.per_token},
+            per_row={name: next(parts) for name, _ in schema.per_row},
             turns=None if like.turns is None else turn_offsets.diff().to(device),
-            per_turn=empty(like.per_turn, self.turn_offsets[-1]),
+            per_turn={name: next(parts) for name, _ in schema.per_turn},
         )

@@ -33,7 +33,7 @@ def copy_pieces(
         source_starts: First place of each piece, s.
         lengths: Elements of each piece, n.
     """
-    runs = _join(target_starts, source_starts, lengths)
+    runs = join_runs(target_starts, source_starts, lengths)
     num_elements = sum(length for _, _, length in runs)
     if num_elements >= _LONG_RUN * len(runs):
         for to, start, length in runs:
@@ -47,11 +47,13 @@ def copy_pieces(
 
 
 Run = tuple[int, int, int]
+"""(place in the target, place in the source, elements)."""
 
 
-def _join(
+def join_runs(
     target_starts: Sequence[int], source_starts: Sequence[int], lengths: Sequence[int]
 ) -> list[Run]:
+    """Make one run of pieces that follow one another on both sides; none of no elements."""
     runs: list[Run] = []
     for to, start, length in zip(target_starts, source_starts, lengths, strict=True):
         if not length:

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from earl_dispatch.columns import Columns
-from earl_dispatch.ragged import copy_pieces
+from earl_dispatch.columns import Columns, Schema
+from earl_dispatch.ragged import Run, copy_pieces, join_runs
 from earl_dispatch.sizes import BITS_PER_BYTE
 
 
@@ -60,6 +60,30 @@ def unpack(buffer: UInt8[Tensor, "bytes"], places: Places, columns: Columns) -> 
         else:
             values = _as_values(region, column.dtype)
             copy_pieces(column, starts, values, _ends(lengths)[:-1], lengths)
+
+
+def move(source: Columns, source_places: Places, target: Columns, target_places: Places) -> None:
+    """Copy pieces straight from columns to where they stand in others of the same schema."""
+    pairs = zip(_columns(source, source_places), _columns(target, target_places), strict=True)
+    for (column, starts, lengths, _), (into, into_starts, _, _) in pairs:
+        copy_pieces(into, into_starts, column, starts, lengths)
+
+
+def byte_runs(schema: Schema, source_places: Places, target_places: Places) -> list[list[Run]]:
+    """Return what `move` copies as bytes of each column, in the order of the schema."""
+    source, target = source_places, target_places
+    ones = [1] * len(source.rows)
+    kinds = [(schema.per_token, source.starts, target.starts, source.lengths)]
+    if source.with_values:
+        kinds.append((schema.per_row, source.rows, target.rows, ones))
+        kinds.append((schema.per_turn, source.turn_starts, target.turn_starts, source.turns))
+    runs: list[list[Run]] = []
+    for columns, starts, into, lengths in kinds:
+        joined = join_runs(into, starts, lengths)
+        for _, dtype in columns:
+            size = dtype.itemsize
+            runs.append([(to * size, start * size, n * size) for to, start, n in joined])
+    return runs
 
 
 def _regions(

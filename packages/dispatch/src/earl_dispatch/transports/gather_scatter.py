@@ -4,6 +4,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import replace
 
+from earl_dispatch.chunked import LimitedPlan, largest_buffer, limit_like
 from earl_dispatch.columns import Columns
 from earl_dispatch.execution import Execution
 from earl_dispatch.layout import Layout
@@ -25,7 +26,7 @@ def gather_scatter(plan: TransferPlan, columns: Columns, link: Link) -> Columns:
     As controllers do, it follows the layouts alone: which rows a rank already holds and which
     ranks share a host is ignored, and every replica gets its own copy back.
     """
-    to_controller, from_controller = central_plans(plan)
+    to_controller, from_controller = (limit_like(each, plan) for each in central_plans(plan))
     return run_rounds(from_controller, run_rounds(to_controller, columns, link), link)
 
 
@@ -35,22 +36,23 @@ def gather_scatter_pipelined(plan: TransferPlan, columns: Columns, link: Link) -
     Some parts are under way in each direction at any time, so that neither waits for a rank to
     unpack, pack or answer.
     """
-    parts = _equal_parts(plan, NUM_PARTS)
+    num_parts = _num_parts(plan)
+    parts = _equal_parts(plan, num_parts)
     to_controller, from_controller = (_cut(central, parts) for central in central_plans(plan))
     gather = Execution(to_controller, columns, rank=link.rank)
     # Rank 0 passes on from the columns that the gather fills part by part.
     scatter = Execution(from_controller, gather.result(), rank=link.rank)
     arriving = deque(start_round(gather, part, link) for part in range(_AHEAD))
     leaving = deque[Exchange]()
-    for part in range(NUM_PARTS):
+    for part in range(num_parts):
         received = arriving.popleft().wait()
-        if part + _AHEAD < NUM_PARTS:
+        if part + _AHEAD < num_parts:
             arriving.append(start_round(gather, part + _AHEAD, link))
         gather.accept(part, dict(enumerate(received)))
         leaving.append(start_round(scatter, part, link))
         if part >= _AHEAD:
             scatter.accept(part - _AHEAD, dict(enumerate(leaving.popleft().wait())))
-    for part in range(NUM_PARTS - _AHEAD, NUM_PARTS):
+    for part in range(num_parts - _AHEAD, num_parts):
         scatter.accept(part, dict(enumerate(leaving.popleft().wait())))
     return scatter.result()
 
@@ -62,6 +64,17 @@ def central_plans(plan: TransferPlan) -> tuple[TransferPlan, TransferPlan]:
         plan_transfer(plan.source, everything, sizes=plan.sizes),
         plan_transfer(everything, plan.target, sizes=plan.sizes),
     )
+
+
+def _num_parts(plan: TransferPlan) -> int:
+    """Return enough parts for those under way in one direction to fit the buffers of the plan."""
+    if not isinstance(plan, LimitedPlan):
+        return NUM_PARTS
+    largest = max(largest_buffer(plan, each.transfers) for each in central_plans(plan))
+    # One more than are under way is being packed or unpacked.
+    needed = -(-largest * (_AHEAD + 1) // plan.max_buffer_bytes)
+    # More parts than rows would be empty.
+    return max(NUM_PARTS, min(needed, plan.sizes.num_rows))
 
 
 def _equal_parts(plan: TransferPlan, num_parts: int) -> list[frozenset[int]]:

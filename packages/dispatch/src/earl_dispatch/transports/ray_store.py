@@ -9,6 +9,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from earl_dispatch.chunked import limit_like
 from earl_dispatch.columns import Columns
 from earl_dispatch.execution import Execution
 from earl_dispatch.link import Link
@@ -34,7 +35,7 @@ def ray_store(plan: TransferPlan, columns: Columns, link: Link) -> Columns:
     session = torch.frombuffer(bytearray(uuid.uuid4().bytes), dtype=torch.uint8)
     sessions = link.exchange([session] * link.num_ranks, [_SESSION_BYTES] * link.num_ranks)
     mailbox = _Store(ray, link, bytes(sessions[0].tolist()).hex())
-    for central in central_plans(plan):
+    for central in (limit_like(each, plan) for each in central_plans(plan)):
         execution = Execution(central, columns, rank=link.rank)
         for number in range(len(central.rounds)):
             execution.accept(number, mailbox.exchange(execution.outgoing(number)))
@@ -64,6 +65,7 @@ class _Store:
         self._ray = ray
         self._link = link
         self._session = session
+        self._num_exchanges = 0
         self._mailbox = (
             ray
             .remote(Mailbox)
@@ -80,14 +82,15 @@ class _Store:
     def exchange(self, outgoing: Mapping[int, Tensor]) -> dict[int, Tensor]:
         """Send one buffer to each rank that is named, and return those that are sent here."""
         ray, rank, timeout_s = self._ray, self._link.rank, self._link.timeout_s
+        # Nobody waits for a session to be forgotten: the next exchange is one of its own.
+        session = f"{self._session}/{self._num_exchanges}"
+        self._num_exchanges += 1
         try:
             # In a list, so that the reference itself is passed and not what it stands for.
             refs = {to: [ray.put(buffer.cpu().numpy())] for to, buffer in outgoing.items()}
-            ray.get(self._mailbox.post.remote(self._session, rank, refs), timeout=timeout_s)
+            ray.get(self._mailbox.post.remote(session, rank, refs), timeout=timeout_s)
             self._meet()
-            letters: Letters = ray.get(
-                self._mailbox.take.remote(self._session, rank), timeout=timeout_s
-            )
+            letters: Letters = ray.get(self._mailbox.take.remote(session, rank), timeout=timeout_s)
             arrays = ray.get([ref for (ref,) in letters.values()], timeout=timeout_s)
             # The store's memory is read-only and goes away with the reference.
             received = {
@@ -101,7 +104,7 @@ class _Store:
                 f"{timeout_s} s: {type(error).__name__}"
             ) from error
         finally:
-            self._mailbox.forget.remote(self._session)
+            self._mailbox.forget.remote(session)
         device = next(iter(outgoing.values())).device if outgoing else None
         return {source: buffer.to(device) for source, buffer in received.items()}
 
