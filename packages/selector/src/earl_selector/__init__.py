@@ -9,17 +9,21 @@ Example:
 from earl_selector.baselines import AverageContextPolicy, FixedPolicy, ThrottlePolicy
 from earl_selector.decision import Alternative, Decision, Outcome
 from earl_selector.memory import MemoryModel
+from earl_selector.model_files import find_model_shape
 from earl_selector.optimum import Schedule, find_optimum
 from earl_selector.policy import Policy, SelectorPolicy
 from earl_selector.profile_table import ProfileGrid, ProfilePoint, ProfileSubject, ProfileTable
 from earl_selector.profiled_throughput import ProfiledThroughput
 from earl_selector.report import ContextReport
+from earl_selector.roofline import RooflineThroughput
 from earl_selector.sharding import list_valid_degrees
 from earl_selector.simulator import Replay, SimulatedCluster, replay
 from earl_selector.specs import DEVICE_SPECS, MODEL_SHAPES, DeviceSpec, ModelShape
 from earl_selector.state import SelectorState
 from earl_selector.throughput import ThroughputModel, UnmeasuredThroughput
+from earl_selector.tp_plan import TpPlan
 from earl_selector.traces import Load, Trace, TraceKind, make_trace
+from earl_selector.training import Roles, TrainingMemory
 
 __all__ = [
     "DEVICE_SPECS",
@@ -41,15 +45,20 @@ __all__ = [
     "ProfileTable",
     "ProfiledThroughput",
     "Replay",
+    "Roles",
+    "RooflineThroughput",
     "Schedule",
     "SelectorPolicy",
     "SelectorState",
     "SimulatedCluster",
     "ThrottlePolicy",
     "ThroughputModel",
+    "TpPlan",
     "Trace",
     "TraceKind",
+    "TrainingMemory",
     "UnmeasuredThroughput",
+    "find_model_shape",
     "find_optimum",
     "list_valid_degrees",
     "make_trace",
