@@ -32,11 +32,11 @@ def count_outcomes(output: str) -> dict[str, int]:
     return {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error)", last)}
 
 
-def suite_figures(name: str, run: Ran, *, most_s: float) -> dict[str, Figure]:
+def suite_figures(name: str, run: Ran, *, goal: str) -> dict[str, Figure]:
     """Judge one run of pytest; it counts as whole only if pytest itself says so."""
     counts = count_outcomes(run.output)
     return {
-        f"{name}_wall": Figure(value=run.wall_s, unit="s", goal=f"<= {most_s:g}"),
+        f"{name}_wall": Figure(value=run.wall_s, unit="s", goal=goal),
         f"{name}_exit_status": Figure(value=run.exit_status, unit="", goal="== 0"),
         f"{name}_failed": Figure(value=counts.get("failed", 0), unit="tests", goal="== 0"),
         f"{name}_errors": Figure(value=counts.get("error", 0), unit="tests", goal="== 0"),
@@ -48,7 +48,7 @@ def run_pytest(selection: str) -> Ran:
     """Run the tests that a `-m` expression selects."""
     start = time.perf_counter()
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-m", selection, "--durations=15"],
+        [Path(sys.executable).with_name("pytest"), "-q", "-m", selection, "--durations=15"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -69,11 +69,11 @@ def main() -> None:
     if arguments.quick and arguments.out is None:
         parser.error("--quick needs --out, since the stored file is of a full run")
     quick = run_pytest("not slow")
-    figures = suite_figures("quick_tests", quick, most_s=_QUICK_S)
+    figures = suite_figures("quick_tests", quick, goal=f"<= {_QUICK_S}")
     if not arguments.quick:
         # The two selections are the suite; together they collect it once more than it would.
         slow = run_pytest("slow")
-        figures |= suite_figures("slow_tests", slow, most_s=_WHOLE_S - quick.wall_s)
+        figures |= suite_figures("slow_tests", slow, goal="")
         whole = quick.wall_s + slow.wall_s
         figures["all_tests_wall"] = Figure(value=whole, unit="s", goal=f"<= {_WHOLE_S}")
     report(figures, [], target=arguments.out or STORE / "tests.json")

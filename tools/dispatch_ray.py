@@ -17,6 +17,8 @@ PORT = 6379
 ENVIRONMENT = {
     # Nobody else reaches the hosts' network.
     "RAY_AUTH_MODE": "disabled",
+    # Below `uv run` Ray would start its workers in an environment that it builds anew.
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "OMP_NUM_THREADS": "1",
 }

@@ -64,12 +64,44 @@ def figure_table(figures: Mapping[str, Stored]) -> str:
     return table(["figure", "measured", "goal", "holds"], body)
 
 
+def link_table(rows: Sequence[Stored]) -> str:
+    """Show what the interfaces counted beside what the plan sends: the busiest link and the rest.
+
+    Of the longest rows on every number of hosts; "rest" is the link farthest off among the others.
+    """
+    longest = max(row["tokens_per_row"] for row in rows)
+    body: list[list[str]] = []
+    for row in rows:
+        if row["tokens_per_row"] != longest:
+            continue
+        links = [
+            (f"{number} {way}", planned, counted)
+            for number, (plan, count) in enumerate(
+                zip(
+                    row["planned_sent_and_received_bytes"],
+                    row["counted_sent_and_received_bytes"],
+                    strict=True,
+                )
+            )
+            for way, planned, counted in zip(("out", "in"), plan, count, strict=True)
+        ]
+        busiest = max(links, key=lambda link: link[1])
+        rest = max(
+            (link for link in links if link is not busiest),
+            key=lambda link: abs(link[2] - link[1]) / link[1],
+        )
+        for name, (link, planned, counted) in (("busiest", busiest), ("rest", rest)):
+            off = percent((counted - planned) / planned)
+            cells = (f"{name}: host {link}", f"{planned:,}", f"{counted:,}", off)
+            body.append([str(row["hosts"]), row["transport"], *cells])
+    return table(["hosts", "transport", "link", "planned bytes", "counted bytes", "off"], body)
+
+
 def readme_content(files: Mapping[str, Stored]) -> str:
-    """Show one run of each recipe, which is enough for the front page: the first with seed 0."""
-    shown: dict[str, Stored] = {}
+    """Show a run of every seed of each recipe."""
+    shown: dict[tuple[str, int], Stored] = {}
     for row in files["recipes"]["rows"]:
-        if row["seed"] == 0:
-            shown.setdefault(row["recipe"], row)
+        shown.setdefault((row["recipe"], row["seed"]), row)
     return recipe_table(list(shown.values()))
 
 
@@ -105,11 +137,17 @@ def benchmarks_content(files: Mapping[str, Stored]) -> str:
             f"## {name}\n\n`{script(name)}`, {machine['date']}, {machine['cores']} cores, "
             f"Python {machine['python']}, torch {machine['torch']}.\n\n"
             + figure_table(content["figures"])
+            + DETAILS.get(name, lambda rows: "")(content["rows"])
             + picture(STORE / f"{name}.png")
         )
     parts.append(simulated_content() + picture(SIMULATED))
     return "\n".join(parts)
 
+
+DETAILS: Mapping[str, Callable[[Sequence[Stored]], str]] = {
+    "dispatch": lambda rows: f"\n{link_table(rows)}",
+}
+"""What is shown of a stored file besides its figures."""
 
 PAGES: Mapping[Path, Callable[[Mapping[str, Stored]], str]] = {
     ROOT / "README.md": readme_content,

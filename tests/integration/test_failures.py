@@ -61,8 +61,12 @@ def earl(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         (["train", "--algorithm", "grop"], ["'grop'", "grpo"]),
         (["train", "--rollout.max-context-tokens", "12"], ["one turn", "11", "4", "15", "12"]),
         (["train", "--selector.tp-degrees", "3"], ["tp 3", "4 attention heads"]),
+        (["train", "--env", "earl/TicTacTo-v0"], ["'earl/TicTacTo-v0'", "earl/TicTacToe-v0"]),
+        (["train", "--sed", "1"], ["'sed'", "seed"]),
+        (["train", "--model", "tinny"], ["'tinny'", "tiny"]),
+        (["train", "--rollout.num-episodes", "7"], ["group_size", "7", "16"]),
     ],
-    ids=["recipe", "algorithm", "context", "tp"],
+    ids=["recipe", "algorithm", "context", "tp", "game", "field", "model", "batch"],
 )
 def test_a_wrong_command_is_answered_in_one_line(arguments, said, tmp_path):
     result = earl(*arguments, cwd=tmp_path)
@@ -108,3 +112,32 @@ def test_ctrl_c_saves_a_checkpoint_says_where_and_the_run_can_go_on(tmp_path):
     assert resumed.returncode == 0, resumed.stderr
     assert num_steps(metrics) == step + 2
     assert (tmp_path / "run" / "summary.json").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, repeatable_rows):
+    small = [
+        "--model.hidden-size", "32", "--model.num-layers", "2", "--model.num-heads", "2",
+        "--warmup.num-steps", "4", "--warmup.num-episodes", "16", "--rollout.num-episodes", "16",
+        "--rollout.group-size", "4", "--learner.num-steps", "16", "--evaluation.num-games", "20",
+        "--algorithm.kl-coefficient", "0.05", "--tracking.checkpoint-every-steps", "3",
+        "--tracking.wandb", "disabled",
+    ]  # fmt: skip
+    assert earl("train", *small, "--run-dir", "whole", cwd=tmp_path).returncode == 0
+    process = subprocess.Popen(
+        [EARL, "train", *small, "--run-dir", "killed"], cwd=tmp_path, stdout=subprocess.DEVNULL
+    )
+    metrics = tmp_path / "killed" / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while not (metrics.exists() and num_steps(metrics) >= 8):
+        assert time.monotonic() < deadline, "not enough steps within two minutes"
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    assert not (tmp_path / "killed" / "summary.json").exists(), "it was killed too late"
+    assert earl("train", "--resume", "killed", cwd=tmp_path).returncode == 0
+
+    whole, killed = (tmp_path / name for name in ("whole", "killed"))
+    assert repeatable_rows(killed) == repeatable_rows(whole)
+    weights = [run / "model" / "model.safetensors" for run in (whole, killed)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()

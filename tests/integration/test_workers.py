@@ -84,6 +84,9 @@ def test_workers_play_the_episodes_and_learn_what_one_worker_does(
             ), key
         if "phase" in mine:
             assert mine["dispatch/bytes_moved"] == mine["dispatch/bytes_lower_bound"]
+            # Whole rows move; of at most 33 tokens of 17 bytes and a bit each, and 8 bytes more.
+            row_bytes = 33 * 18 + 8
+            assert mine["dispatch/bytes_over_minimum"] <= 2 * 2 * players * row_bytes
             assert mine["time/dispatch_floor_s"] >= 0.0
     moved = [row["dispatch/bytes_moved"] for row in rows_of(run_dir) if "phase" in row]
     assert min(moved) > 0
@@ -127,15 +130,26 @@ def end(process, timeout_s):
 
 @pytest.mark.slow
 def test_a_killed_worker_ends_the_run_with_its_name(tmp_path):
-    process = start(tmp_path / "run", rollout_workers=2, learner_workers=2)
-    (worker,) = workers_of(process)
-    worker.kill()
+    process = start(tmp_path / "run", rollout_workers=4, learner_workers=2)
+    workers = sorted(workers_of(process), key=lambda worker: worker.create_time())
+    assert len(workers) == 3
+    workers[2].kill()
     status, output = end(process, 60)
 
     assert status == 1
-    assert "earl: worker 1 ended with exit status -9 in the middle of the run" in output
+    assert "earl: worker 3 ended with exit status -9 in the middle of the run" in output
     assert "Traceback" not in output
-    assert not worker.is_running()
+    assert not any(worker.is_running() for worker in workers)
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_first_that_is_killed(tmp_path):
+    process = start(tmp_path / "run", rollout_workers=2)
+    workers = workers_of(process)
+    process.kill()
+    process.communicate(timeout=60)
+    _, alive = psutil.wait_procs(workers, timeout=20)
+    assert not alive
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def missed(figures):
 def test_a_suite_is_judged_by_time_counts_and_exit_status(bench):
     def figures(wall_s, exit_status, output):
         run = bench.Ran(wall_s=wall_s, exit_status=exit_status, output=output)
-        return missed(bench.suite_figures("quick", run, most_s=480.0))
+        return missed(bench.suite_figures("quick", run, goal="<= 480"))
 
     assert figures(480.0, 0, "5 passed in 480s") == set()
     assert figures(481.0, 1, "1 failed, 5 passed, 2 errors in 481s") == {

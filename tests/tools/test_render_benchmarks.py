@@ -59,7 +59,7 @@ def test_a_missed_goal_stands_out_and_a_figure_without_goal_is_reported(render):
     ]
 
 
-def test_the_front_page_shows_the_first_run_of_seed_0_of_each_recipe(render):
+def test_the_front_page_shows_a_run_of_every_seed_of_each_recipe(render):
     rows = [
         row(seed=1),
         row(wall_s=60.0),
@@ -68,10 +68,10 @@ def test_the_front_page_shows_the_first_run_of_seed_0_of_each_recipe(render):
     ]
     lines = render.readme_content({"recipes": stored(rows, {})}).splitlines()[2:]
     assert [line.split(" | ")[0] for line in lines] == [
-        "| `tictactoe-tiny`", "| `tictactoe-smollm2`"
+        "| `tictactoe-tiny`", "| `tictactoe-tiny`", "| `tictactoe-smollm2`"
     ]  # fmt: skip
-    assert "1.0 min" in lines[0]
-    assert "10.0 min" in lines[1]
+    assert "1.0 min" in lines[1]
+    assert "10.0 min" in lines[2]
 
 
 def test_the_page_of_measurements_shows_every_run_and_every_file(render):
@@ -84,6 +84,26 @@ def test_the_page_of_measurements_shows_every_run_and_every_file(render):
         "## tests\n\n`tools/bench_tests.py`, 2000-01-02, 2 cores, Python 3.11.9, torch 2.9.0.\n\n|"
         in content
     )
+
+
+def test_links_are_shown_beside_the_plan_by_the_busiest_and_the_farthest_off(render):
+    def transfer(tokens_per_row, counted):
+        return {
+            "hosts": 2,
+            "tokens_per_row": tokens_per_row,
+            "transport": "all_to_all",
+            "planned_sent_and_received_bytes": [[3000, 1000], [1000, 3000]],
+            "counted_sent_and_received_bytes": counted,
+        }
+
+    rows = [
+        transfer(8, [[9, 9], [9, 9]]),
+        transfer(64, [[3030, 1001], [980, 3000]]),
+    ]
+    assert render.link_table(rows).splitlines()[2:] == [
+        "| 2 | all_to_all | busiest: host 0 out | 3,000 | 3,030 | 1.0 % |",
+        "| 2 | all_to_all | rest: host 1 out | 1,000 | 980 | -2.0 % |",
+    ]
 
 
 def test_a_file_is_ascribed_to_the_script_that_there_is(render):

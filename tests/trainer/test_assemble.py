@@ -1,6 +1,7 @@
 """Putting a run together."""
 
 import pytest
+import wandb
 from earl_trainer.overrides import read_run_config
 
 
@@ -37,3 +38,33 @@ def test_the_engines_capacity_is_what_the_memory_model_gives(tmp_path, small_con
     assert run.engine.capacity_tokens == (2_000_000 - weights_bytes) // kv_bytes
     with pytest.raises(ValueError, match=r"^selector: no tp .* holds one context of 256 tokens"):
         open_run(small_config({"selector": {"memory_bytes": 150_000}}), tmp_path / "small")
+
+
+@pytest.mark.parametrize("existed", [True, False])
+def test_a_run_that_wandb_refuses_leaves_nothing_behind(
+    tmp_path, small_config, open_run, monkeypatch, existed
+):
+    def refuse(**options):
+        raise wandb.Error("no such\nentity")
+
+    monkeypatch.setattr(wandb, "init", refuse)
+    folder = tmp_path / "run"
+    if existed:
+        folder.mkdir()
+        (folder / "notes.txt").write_text("mine")
+    config = small_config({"tracking": {"wandb": "offline"}})
+    with pytest.raises(ValueError, match=r"^cannot log to W&B offline: no such entity$"):
+        open_run(config, folder)
+    assert folder.exists() == existed
+    assert not (folder / "config.yaml").exists()
+    assert not existed or (folder / "notes.txt").read_text() == "mine"
+
+
+def test_the_selector_knows_how_many_episodes_the_first_step_plays(
+    tmp_path, small_config, open_run
+):
+    run = open_run(small_config({"rollout_workers": 3}), tmp_path)
+    run.tracker.close()
+    # The first of three workers' 16 tables, each up to the limit of 256 tokens.
+    assert run.selector.num_responses == 6
+    assert run.decide()[0].forecast_tokens == 6 * 256

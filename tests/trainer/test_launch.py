@@ -1,5 +1,7 @@
 """How a run ends."""
 
+import signal
+
 import earl_envs
 from earl_envs.games.tic_tac_toe import TicTacToe
 from earl_trainer.launch import run_to_end
@@ -35,3 +37,29 @@ def test_a_finished_run_says_what_learning_brought_and_where_the_results_are(
     assert str(tmp_path) in display.notes[-1]
     for name in ("config.yaml", "metrics.jsonl", "episodes.jsonl", "summary.json", "run.png"):
         assert (tmp_path / name).stat().st_size > 0, name
+
+
+def test_ctrl_c_pressed_again_while_the_run_is_saved_changes_nothing(
+    tmp_path, small_config, open_run, silent_display, monkeypatch
+):
+    def interrupt(step, stage):
+        if (step, stage) == (2, "rollout"):
+            raise KeyboardInterrupt
+
+    display = silent_display(interrupt)
+    run = open_run(small_config(), tmp_path, display=display)
+    save = run.checkpoints.save
+
+    def impatient(step, write):
+        signal.raise_signal(signal.SIGINT)
+        return save(step, write)
+
+    monkeypatch.setattr(
+        type(run.checkpoints), "save", lambda store, step, write: impatient(step, write)
+    )
+    assert run_to_end(run) == 0
+    assert display.notes[-3:-1] == [
+        "Ctrl-C: the checkpoint is being written",
+        f"interrupted: 2 steps are saved in {tmp_path / 'checkpoints' / 'step-000002'}",
+    ]
+    assert display.notes[-1] == f"go on with: earl train --resume {tmp_path}"

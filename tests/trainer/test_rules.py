@@ -161,7 +161,7 @@ def test_a_context_beyond_the_models_positions_is_refused(tic_tac_toe, tiny_chat
 )
 def test_a_degree_that_cannot_run_is_refused(config, message, tiny_model):
     with pytest.raises(ValueError, match=r".") as refusal:
-        make_selector(config, tiny_model, 256)
+        make_selector(config, tiny_model, max_context_tokens=256, num_responses=128)
 
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.distributed as dist
-from earl_dispatch import Columns, Layout, RowSizes
+from earl_dispatch import Columns, Layout, RowSizes, plan_transfer
 from earl_dispatch.testing import run_ranks
 from earl_trainer.experience.minibatches import shuffle_minibatches
 from earl_trainer.experience.transfer import LearnerFeed, spread_minibatches
@@ -117,7 +117,7 @@ def test_every_minibatch_is_balanced_up_to_a_row(
     (minibatches,) = shuffle_minibatches(
         len(lengths), num_minibatches=num_minibatches, num_epochs=1, seed=0
     )
-    target = spread_minibatches(
+    target, bytes_minimum = spread_minibatches(
         source,
         sizes,
         minibatches,
@@ -130,5 +130,11 @@ def test_every_minibatch_is_balanced_up_to_a_row(
             for rank in range(num_learners)
         ]
         assert max(tokens) - min(tokens) <= 2 * max(lengths)
+    moved = plan_transfer(source, target, sizes=sizes).bytes_moved
+    # Rows are whole: each worker may be off its share by one, of every mini-batch.
+    slack = 4 * max(lengths) * max(num_players, num_learners) * len(minibatches)
+    assert bytes_minimum <= moved + slack
+    assert moved <= bytes_minimum + slack
     if num_players == num_learners == 1:
         assert target == replace(source, groups=target.groups)
+        assert moved == bytes_minimum == 0

@@ -1,5 +1,7 @@
 """Where a model's name leads, and what is said when it leads nowhere."""
 
+import shutil
+
 import pytest
 import torch
 from earl_trainer.config import ModelConfig
@@ -104,6 +106,17 @@ def test_a_folder_that_cannot_be_loaded_is_refused_in_one_line(tmp_path, config)
         load_folder(tmp_path, device="cpu")
 
     assert str(tmp_path) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"no weights at all"])
+def test_a_folder_whose_weights_are_broken_is_refused_in_one_line(saved, tmp_path, content):
+    folder = tmp_path / "broken"
+    shutil.copytree(saved, folder)
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match=r"^cannot load the model ") as refusal:
+        load_folder(folder, device="cpu")
+
     assert "\n" not in str(refusal.value)
 
 

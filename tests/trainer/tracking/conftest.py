@@ -30,7 +30,10 @@ def make_record():
     def make(step=6, *, phase="rl", without=(), **changes):
         metrics = {name: METRICS[name] for name in METRICS if name not in without}
         return StepRecord(
-            step=step, phase=phase, decision="only tp 1 is feasible", metrics=metrics | changes
+            step=step,
+            phase=phase,
+            decision="only degree: holds 5 of 9 tokens",
+            metrics=metrics | changes,
         )
 
     return make

@@ -121,13 +121,16 @@ def test_a_transfer_is_reported_with_its_bytes_and_its_floors():
         ),
     )
     batch = Columns(lengths=torch.tensor([1]), per_token={})
-    moved = Delivery(batch=batch, minibatches=[], plan=plan, transfer_s=0.5, floor_s=0.2)
+    moved = Delivery(
+        batch=batch, minibatches=[], plan=plan, bytes_minimum=64.5, transfer_s=0.5, floor_s=0.2
+    )
     metrics = dispatch_metrics(moved)
 
     assert metrics["dispatch/rows"] == 4.0
     assert metrics["dispatch/bytes_moved"] == 70.0
     assert metrics["dispatch/bytes_lower_bound"] == 70.0
-    assert metrics["dispatch/bytes_over_lower_bound"] == 0.0
+    assert metrics["dispatch/bytes_minimum"] == 64.5
+    assert metrics["dispatch/bytes_over_minimum"] == 5.5
     assert metrics["dispatch/messages"] == 1.0
     assert metrics["time/dispatch_transfer_s"] == 0.5
     assert metrics["time/dispatch_floor_s"] == 0.2

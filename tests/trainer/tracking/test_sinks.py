@@ -62,6 +62,6 @@ def test_steps_and_matches_are_rows_in_their_order(tmp_path, make_record, match)
     assert step == {
         "step": 6,
         "phase": "rl",
-        "selector/reason": "only tp 1 is feasible",
+        "selector/reason": "only degree: holds 5 of 9 tokens",
         **record.metrics,
     }

@@ -20,6 +20,9 @@ class Listener:
     def log_evaluation(self, name, step, result):
         self.heard.append((self.name, name, step, result.games))
 
+    def log_results(self, results, picture):
+        self.heard.append((self.name, results, picture.name))
+
     def stage(self, name, detail=""):
         self.heard.append((self.name, name, detail))
 
@@ -52,11 +55,13 @@ def rows_of(path):
 def test_every_sink_hears_of_steps_and_matches(tracker, heard, make_record, match, tmp_path):
     tracker.log_step(make_record())
     tracker.log_evaluation("after", 7, match)
+    tracker.log_results({"steps": 7}, tmp_path / "run.png")
     tracker.close()
 
     for name in ("display", "sink"):
         told = [what[1:] for what in heard if what[0] == name]
-        assert told == [("step", 6), ("after", 7, 400), ("close",)]
+        results = ({"steps": 7}, "run.png")
+        assert told == [("step", 6), ("after", 7, 400), results, ("close",)]
     assert heard[-1] == ("display", "close"), "the display is closed last"
     assert [row["step"] for row in rows_of(tmp_path / "metrics.jsonl")] == [6, 7]
 

@@ -1,5 +1,6 @@
 """An offline W&B run, read back from its file; and where a run is logged."""
 
+import base64
 import json
 import struct
 import time
@@ -11,6 +12,10 @@ BLOCK_BYTES = 32768
 FILE_HEADER_BYTES = 7
 CHUNK_HEADER = struct.Struct("<IHB")  # checksum, length, kind
 FULL, LAST = 1, 4
+# One white point.
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAG7buVgAAAABJRU5ErkJggg=="
+)
 
 
 def read_records(path):
@@ -73,6 +78,8 @@ def test_an_offline_run_holds_every_step_match_and_the_config(tmp_path, no_key, 
     sink.log_step(records[0])
     sink.log_step(records[1])
     sink.log_evaluation("after", 2, match)
+    (tmp_path / "run.png").write_bytes(PICTURE)
+    sink.log_results({"gain": {"low": 0.125}}, tmp_path / "run.png")
     sink.close()
 
     (path,) = tmp_path.glob("wandb/offline-run-*/run-abc12345.wandb")
@@ -87,7 +94,8 @@ def test_an_offline_run_holds_every_step_match_and_the_config(tmp_path, no_key, 
     assert [row["train_step"] for row in steps] == [0, 1]
     for row, record in zip(steps, records, strict=True):
         assert {name: row[name] for name in record.metrics} == record.metrics
-        assert (row["phase"], row["selector/reason"]) == ("rl", "only tp 1 is feasible")
+        reason = "only degree: holds 5 of 9 tokens"
+        assert (row["phase"], row["selector/reason"]) == ("rl", reason)
     assert [row["evaluation_step"] for row in matches] == [0, 2]
     assert matches[1]["evaluation/win_rate"] == 0.613
 
@@ -109,6 +117,9 @@ def test_an_offline_run_holds_every_step_match_and_the_config(tmp_path, no_key, 
         if record.WhichOneof("record_type") == "summary":
             summary |= items_of(record.summary.update)
     assert summary["evaluation_initial/win_rate"] == summary["evaluation_after/win_rate"] == 0.613
+    assert summary["results"] == {"gain": {"low": 0.125}}
+    (picture,) = (row["picture.path"] for row in history if "picture.path" in row)
+    assert (path.parent / "files" / picture).read_bytes() == PICTURE
 
 
 def test_auto_is_offline_without_a_key(no_key):

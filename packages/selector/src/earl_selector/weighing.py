@@ -55,6 +55,8 @@ class Weighing:
         forecast, capacity = f"{self.forecast_tokens:,}", f"{chosen.capacity_tokens:,}"
         if self.forecast_tokens > chosen.capacity_tokens:
             return f"queues: forecast {forecast} > capacity {capacity} at tp {chosen.tp}"
+        if len(self.alternatives) == 1:
+            return f"only degree: holds {forecast} of {capacity} tokens"
         if self.current_tp is None:
             return f"first step: fastest for {forecast} tokens"
         if self.current is None:

@@ -1,8 +1,8 @@
 """Building a run from its config, new or from a checkpoint."""
 
 import json
+import shutil
 import uuid
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from earl_trainer.tracking.wandb_sink import WandbSink, choose_mode
 from earl_trainer.workers.team import Team
 
 _CHECKPOINTS = "checkpoints"
+_ANY_DEVICE = "auto"
 _WANDB_ID = "wandb_id"
 
 
@@ -57,12 +58,24 @@ def assemble_run(
     checkpoint = _checkpoints(config, folder).latest() if resume else None
     run = assemble_worker(config, folder, checkpoint=checkpoint, rank=0)
     context_note = check_context(config, run.game, ChatFormat(run.tokenizer), run.model)
-    write_run_config(config, folder)
+    wandb_sink, wandb_note = _claim_folder(config, folder, resume=resume)
+    # Last of all: a terminal that shows a live table is in the way of a refusal.
     display = display or make_display(
-        {phase.name: phase.num_steps for phase in run.phases}, first_step=run.state.step
+        {phase.name: phase.num_steps for phase in run.phases},
+        first_step=run.state.step,
+        num_matches=len(run.phases) + 1 - len(run.state.evaluations),
     )
+    for note in (f"recipe {config.recipe}, run folder {folder}", wandb_note, context_note):
+        if note is not None:
+            display.note(note)
     positions = {} if checkpoint is None else _read_state(checkpoint)["files"]
-    run.tracker = _make_tracker(config, folder, display, positions, context_note)
+    run.tracker = Tracker(
+        display,
+        [] if wandb_sink is None else [wandb_sink],
+        metrics=JsonLines(folder / "metrics.jsonl", positions.get("metrics", 0)),
+        episodes=JsonLines(folder / "episodes.jsonl", positions.get("episodes", 0)),
+        game_id=config.env,
+    )
     return run
 
 
@@ -86,7 +99,12 @@ def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None,
         else load_folder(checkpoint / "model", device=model_config.device)
     )
     model, chat = loaded.model, ChatFormat(loaded.tokenizer)
-    selector = make_selector(config.selector, model, config.rollout.max_context_tokens)
+    selector = make_selector(
+        config.selector,
+        model,
+        max_context_tokens=config.rollout.max_context_tokens,
+        num_responses=_num_first_responses(config),
+    )
     state = RunState(step=0, selector=selector.init(), report=None)
     if checkpoint is not None:
         state = RunState.from_dict(_read_state(checkpoint))
@@ -100,6 +118,7 @@ def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None,
         rank=rank,
         num_rollout_workers=config.rollout_workers,
         num_learner_workers=config.learner_workers,
+        own_gpus=_have_own_gpus(config),
     )
     return Run(
         config=config,
@@ -130,9 +149,13 @@ def _read_state(checkpoint: Path) -> dict[str, Any]:  # Any: parsed JSON
 
 def _on_own_device(model: ModelConfig, rank: int, *, num_workers: int) -> ModelConfig:
     """Give every worker a GPU of its own as far as there are any, unless one is named."""
-    if num_workers == 1 or model.device != "auto" or not torch.cuda.is_available():
+    if num_workers == 1 or model.device != _ANY_DEVICE or not torch.cuda.is_available():
         return model
     return replace(model, device=f"cuda:{rank % torch.cuda.device_count()}")
+
+
+def _have_own_gpus(config: RunConfig) -> bool:
+    return config.model.device == _ANY_DEVICE and torch.cuda.device_count() >= config.num_workers
 
 
 def _make_phases(
@@ -154,26 +177,22 @@ def _check_folder(config: RunConfig, folder: Path, *, resume: bool) -> None:
         raise ValueError(f"{str(folder)!r} already holds a run; go on with --resume {folder}")
 
 
-def _make_tracker(
-    config: RunConfig,
-    folder: Path,
-    display: Display,
-    positions: Mapping[str, int],
-    context_note: str | None,
-) -> Tracker:
-    """Open the run's sinks where they were left, and say where W&B goes."""
-    wandb_sink, wandb_note = _open_wandb(config, folder)
-    display.note(f"recipe {config.recipe}, run folder {folder}")
-    display.note(wandb_note)
-    if context_note is not None:
-        display.note(context_note)
-    return Tracker(
-        display,
-        [] if wandb_sink is None else [wandb_sink],
-        metrics=JsonLines(folder / "metrics.jsonl", positions.get("metrics", 0)),
-        episodes=JsonLines(folder / "episodes.jsonl", positions.get("episodes", 0)),
-        game_id=config.env,
-    )
+def _claim_folder(config: RunConfig, folder: Path, *, resume: bool) -> tuple[WandbSink | None, str]:
+    """Write the run's config into its folder and open W&B there; a new run refused leaves neither.
+
+    Returns:
+        The sink, if there is to be one, and in one line where it goes.
+    """
+    existed = folder.exists()
+    write_run_config(config, folder)
+    try:
+        return _open_wandb(config, folder)
+    except BaseException:
+        if not resume:
+            (folder / CONFIG_FILE).unlink()
+        if not existed:
+            shutil.rmtree(folder)
+        raise
 
 
 def _make_collector(
@@ -222,10 +241,26 @@ def _make_past_models(
     )
 
 
+def _num_first_responses(config: RunConfig) -> int:
+    """Return how many episodes an engine plays at once in the first step."""
+    first = config.warmup if config.warmup.num_steps else config.rollout
+    return -(-first.num_episodes // config.rollout_workers)
+
+
 def make_selector(
-    config: SelectorConfig, model: PreTrainedModel, max_context_tokens: int
+    config: SelectorConfig,
+    model: PreTrainedModel,
+    *,
+    max_context_tokens: int,
+    num_responses: int,
 ) -> SelectorPolicy:
     """Make the selector for this model; refuses degrees that cannot run.
+
+    Args:
+        config: What it may choose from.
+        model: Whose contexts take memory.
+        max_context_tokens: Length at which an episode is cut.
+        num_responses: Episodes in flight in the first step.
 
     Raises:
         ValueError: If a degree does not divide the heads or exceeds the one process there is, or
@@ -246,6 +281,7 @@ def make_selector(
             degrees=config.tp_degrees,
             num_devices=1,
             max_context_tokens=max_context_tokens,
+            num_responses=num_responses,
         )
     except ValueError as error:
         raise ValueError(f"selector: {error}") from error

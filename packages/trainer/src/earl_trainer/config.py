@@ -140,8 +140,11 @@ class DispatchConfig:
     )
     """`auto` is `shared_memory`, or nothing at all for one worker; the samples do not depend on it,
     the time does."""
+    max_buffer_bytes: NonNegativeInt = 0
+    """Most bytes that a worker sends, and receives, at a time; 0 for no limit. `shared_memory` uses
+    no buffers."""
     timeout_s: PositiveFloat = 1800.0
-    """Longest time that workers wait for the slowest of them."""
+    """Longest time that workers wait for the slowest of them, a rollout or a match included."""
 
     def transport_of(self, num_workers: int) -> str:
         """Return the transport of a team of this size."""
@@ -155,7 +158,7 @@ class SelectorConfig:
     """The parallelism selector."""
 
     tp_degrees: Annotated[tuple[PositiveInt, ...], MinLen(1)] = (1,)
-    """Tensor-parallel degrees to choose from."""
+    """Tensor-parallel degrees to choose from; an engine is one process, so that 1 is all it has."""
     memory_bytes: PositiveInt = 2 * 1024**3
     """Memory of one rank for weights and the contexts in flight."""
 

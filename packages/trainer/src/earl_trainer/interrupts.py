@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 
@@ -28,7 +28,9 @@ def interrupts_deferred(on_deferred: Callable[[], None]) -> Generator[None]:
     def hold(signum: int, frame: FrameType | None) -> None:
         nonlocal held
         held = True
-        on_deferred()
+        # A line that is just being written to the same stream cannot be broken into.
+        with suppress(RuntimeError):
+            on_deferred()
 
     previous = signal.signal(signal.SIGINT, hold)
     try:

@@ -1,5 +1,6 @@
 """Running an assembled run to its end, to Ctrl-C, or to an error that its user can act on."""
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -27,10 +28,14 @@ def run_to_end(run: Run) -> int:
             train(run)
         summary = run.finish()
     except KeyboardInterrupt:
-        with interrupts_deferred(lambda: note("Ctrl-C: the checkpoint is being written")):
+        # Pressed once more it changes nothing: the run is ending already.
+        with (
+            suppress(KeyboardInterrupt),
+            interrupts_deferred(lambda: note("Ctrl-C: the checkpoint is being written")),
+        ):
             folder = run.save()
-        note(f"interrupted: {run.state.step} steps are saved in {folder}")
-        note(f"go on with: earl train --resume {run.folder}")
+            note(f"interrupted: {run.state.step} steps are saved in {folder}")
+            note(f"go on with: earl train --resume {run.folder}")
         return 0
     except RunFailedError as error:
         note(f"earl: {error}")
@@ -42,7 +47,8 @@ def run_to_end(run: Run) -> int:
         note(f"results in {run.folder}: {SUMMARY_FILE}, run.png, model/")
         return 0
     finally:
-        run.tracker.close()
+        with suppress(KeyboardInterrupt), interrupts_deferred(lambda: None):
+            run.tracker.close()
 
 
 def _work(

@@ -64,7 +64,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
             step=step,
             phase=phase.name,
             lr=phase.lr(step),
-            shares=team.everyone.gather(StepShare.of(rollout, rewards, columns)),
+            shares=team.everyone.gather(StepShare.of(rollout, rewards, columns, clock)),
             decision=decision,
             delivery=delivery,
             updates=updates,

@@ -101,7 +101,10 @@ def _check_batch(config: RunConfig, *, num_seats: int) -> None:
             f"{algorithm.name} compares the episodes of a group: rollout.group_size must be >= 2, "
             f"got {rollout.group_size}"
         )
-    num_tables = min(rollout.num_episodes, config.warmup.num_episodes) // seats
+    warmup_episodes = (
+        config.warmup.num_episodes if config.warmup.num_steps else rollout.num_episodes
+    )
+    num_tables = min(rollout.num_episodes, warmup_episodes) // seats
     if config.rollout_workers > num_tables:
         raise ValueError(
             f"every worker plays a table of each step: rollout_workers must be at most the "
@@ -141,7 +144,12 @@ def check_context(
         ValueError: With the rule and the numbers.
     """
     limit = config.rollout.max_context_tokens
-    positions = model.config.max_position_embeddings
+    positions: int | None = getattr(model.config, "max_position_embeddings", None)
+    if positions is None:
+        raise ValueError(
+            "a model says by max_position_embeddings how long a context it was made for, "
+            f"{config.model.name!r} does not"
+        )
     if limit > positions:
         raise ValueError(
             f"rollout.max_context_tokens must be at most the model's {positions} positions, "

@@ -1,4 +1,4 @@
-"""A run: its parts put together from a config, where it stands, and its folder."""
+"""A run: its parts, where it stands, and its folder."""
 
 import json
 import resource
@@ -20,7 +20,7 @@ from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.interrupts import interrupts_deferred
-from earl_trainer.learner.learner import Learner
+from earl_trainer.learner.learner import AbsentLearner, Learner
 from earl_trainer.models.load import load_folder
 from earl_trainer.phases import Phase, freeze_copy
 from earl_trainer.rollout.collector import Collector
@@ -86,7 +86,7 @@ class Stages:
 
     preparer: Preparer
     feed: LearnerFeed
-    learner: Learner
+    learner: Learner | AbsentLearner
 
 
 @final
@@ -128,13 +128,14 @@ class Run:
         if name in evaluations and evaluations[name][0] == step:
             return
         results = dict(evaluations.values())
+        note = self.tracker.display.note
         if step in results:
-            evaluations[name] = step, results[step]
-            self.tracker.log_evaluation(name, step, results[step])
+            with interrupts_deferred(lambda: note("Ctrl-C: recording this match first")):
+                evaluations[name] = step, results[step]
+                self.tracker.log_evaluation(name, step, results[step])
             return
         episodes = self._play_match()
         outcomes = [episode.outcome for episode in episodes]
-        note = self.tracker.display.note
         with interrupts_deferred(lambda: note("Ctrl-C: recording this match first")):
             evaluations[name] = step, MatchResult.of(episodes)
             self.tracker.log_episodes(f"evaluation-{name}", step, episodes, outcomes)
@@ -153,7 +154,7 @@ class Run:
         while rest := starts[len(played) :]:
             rollout = self.collector.collect(
                 self.evaluation_policy,
-                rest[: self.config.rollout.num_episodes],
+                rest[: -(-self.config.rollout.num_episodes // self.team.num_rollout_workers)],
                 on_turn=lambda live: show("match", f"{len(played)} played, {live} running"),
             )
             played.extend(rollout.summaries)
@@ -169,18 +170,21 @@ class Run:
         """Make the stages of a phase, as they were if the run resumes inside it."""
         resumes = self.state.step > phase.first_step
         reference = self._reference(resumes=resumes) if phase.needs_reference else None
+        self._learner = self._make_learner(phase, resumes=resumes) if self.team.learns else None
+        return Stages(
+            preparer=phase.make_preparer(self.config, self.model, reference),
+            feed=self._make_feed(),
+            learner=self._learner or AbsentLearner(),
+        )
+
+    def _make_learner(self, phase: Phase, *, resumes: bool) -> Learner:
         learner = phase.make_learner(self.config, self.model, self.team.learners)
         if resumes:
             assert self.resumed_from is not None
             learner.load_state_dict(
                 torch.load(self.resumed_from / _LEARNER_FILE, map_location="cpu")
             )
-        self._learner = learner
-        return Stages(
-            preparer=phase.make_preparer(self.config, self.model, reference),
-            feed=self._make_feed(),
-            learner=learner,
-        )
+        return learner
 
     def _make_feed(self) -> LearnerFeed:
         learner, dispatch = self.config.learner, self.config.dispatch
@@ -190,10 +194,13 @@ class Run:
             num_minibatches=learner.num_minibatches,
             num_epochs=learner.num_epochs,
             timeout_s=dispatch.timeout_s,
+            max_buffer_bytes=dispatch.max_buffer_bytes or None,
         )
 
     def _reference(self, *, resumes: bool) -> PreTrainedModel:
         folder = self.folder / "reference"
+        if not self.team.plays:
+            return self.model  # It has no row to score.
         if resumes:
             return freeze_copy(load_folder(folder, device=self.config.model.device).model)
         if self.team.is_first:
@@ -240,11 +247,12 @@ class Run:
         self.save()
         self.save_model(self.folder / "model")
         evaluations = self.state.evaluations
+        picture = self.folder / "run.png"
         plot_run(
             self.folder / "metrics.jsonl",
             evaluations,
             title=f"{self.config.recipe}, seed {self.config.seed}",
-            target=self.folder / "run.png",
+            target=picture,
         )
         initial, before, after = (evaluations[name][1] for name in ("initial", "before", "after"))
         summary: Summary = {
@@ -261,6 +269,7 @@ class Run:
             "process_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         }
         (self.folder / SUMMARY_FILE).write_text(json.dumps(summary, indent=1))
+        self.tracker.log_results(summary, picture)
         return summary
 
 

@@ -14,6 +14,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from earl_trainer.experience.minibatches import places_among, shuffle_minibatches
+from earl_trainer.workers.group import among_workers
 from earl_trainer.workers.team import Team
 
 
@@ -26,6 +27,8 @@ class Delivery:
     minibatches: Sequence[Int64[Tensor, "_"]]
     """For each update the rows of `batch` that this worker adds to it, maybe none."""
     plan: TransferPlan
+    bytes_minimum: float
+    """Bytes that any plan moves which gives every learner its share of each mini-batch."""
     transfer_s: float
     """Time until this worker had its rows."""
     floor_s: float
@@ -47,6 +50,8 @@ class LearnerFeed:
         num_minibatches: Updates in a pass.
         num_epochs: Passes.
         timeout_s: Longest time to wait for the others in each exchange.
+        max_buffer_bytes: Most bytes that a worker sends, and receives, at a time; None for no
+            limit.
     """
 
     def __init__(
@@ -57,9 +62,11 @@ class LearnerFeed:
         num_minibatches: int,
         num_epochs: int,
         timeout_s: float,
+        max_buffer_bytes: int | None = None,
     ) -> None:
         self._team = team
         self._transport = transport
+        self._max_buffer_bytes = max_buffer_bytes
         self._num_minibatches = num_minibatches
         self._num_epochs = num_epochs
         self._timeout_s = timeout_s
@@ -80,25 +87,34 @@ class LearnerFeed:
             owners=tuple(rank for rank, count in enumerate(counts) for _ in range(count)),
             groups=tuple((rank,) for rank in range(team.num_rollout_workers)),
         )
-        sizes = share_sizes(columns, source, timeout_s=self._timeout_s)
+        with among_workers():
+            sizes = share_sizes(columns, source, timeout_s=self._timeout_s)
         passes = shuffle_minibatches(
             source.num_rows,
             num_minibatches=self._num_minibatches,
             num_epochs=self._num_epochs,
             seed=seed,
         )
-        target = spread_minibatches(
+        target, bytes_minimum = spread_minibatches(
             source, sizes, passes[0], num_workers=team.num_learner_workers, team_size=team.size
         )
         plan = plan_transfer(source, target, sizes=sizes)
         start_s = time.perf_counter()
-        batch = dispatch(plan, columns, transport=self._transport, timeout_s=self._timeout_s)
+        with among_workers():
+            batch = dispatch(
+                plan,
+                columns,
+                transport=self._transport,
+                max_buffer_bytes=self._max_buffer_bytes,
+                timeout_s=self._timeout_s,
+            )
         transfer_s = time.perf_counter() - start_s
         own = target.rows_of(team.rank)
         return Delivery(
             batch=batch,
             minibatches=[places_among(own, rows) for shuffled in passes for rows in shuffled],
             plan=plan,
+            bytes_minimum=bytes_minimum,
             transfer_s=transfer_s,
             floor_s=0.0 if self._network is None else floor_time_s(plan, self._network),
         )
@@ -111,7 +127,7 @@ def spread_minibatches(
     *,
     num_workers: int,
     team_size: int,
-) -> Layout:
+) -> tuple[Layout, float]:
     """Choose who learns from which row: each mini-batch balanced, with the fewest bytes moved.
 
     Args:
@@ -120,9 +136,14 @@ def spread_minibatches(
         minibatches: Numbers of their rows, every row once.
         num_workers: Workers that learn, the first of the team.
         team_size: Workers in all.
+
+    Returns:
+        Where the rows go, and the bytes that have to move whatever the choice: the sum over
+        mini-batches of what workers hold of them beyond their shares.
     """
     groups = tuple((rank,) for rank in range(num_workers))
     owners = [0] * source.num_rows
+    bytes_minimum = 0.0
     for minibatch in minibatches:
         rows = sorted(minibatch.tolist())
         placement = place_rows(
@@ -135,6 +156,7 @@ def spread_minibatches(
             ),
             hosts=Hosts.apart(team_size),
         )
+        bytes_minimum += placement.bytes_between_hosts_minimum
         for row, owner in zip(rows, placement.layout.owners, strict=True):
             owners[row] = owner
-    return Layout(owners=tuple(owners), groups=groups)
+    return Layout(owners=tuple(owners), groups=groups), bytes_minimum

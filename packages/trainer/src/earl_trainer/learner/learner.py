@@ -197,6 +197,23 @@ class Learner:
         self._num_bad_updates = state["num_bad_updates"]
 
 
+@final
+class AbsentLearner:
+    """The update stage of a worker that does not learn: it is given the weights afterwards."""
+
+    def update(
+        self,
+        batch: Columns,
+        minibatches: Sequence[Int64[Tensor, "_"]],
+        *,
+        lr: float,
+        on_minibatch: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, float]:
+        """Do nothing, and have no figures."""
+        del batch, minibatches, lr, on_minibatch
+        return {}
+
+
 def _add_up(parts: Sequence[Sequence[dict[str, float]]]) -> list[dict[str, float]]:
     """Add up what the workers have of each update; who had no row of one has no figure either."""
     updates: list[dict[str, float]] = []

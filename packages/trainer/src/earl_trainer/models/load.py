@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 from earl_envs import Game, suggest
+from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoModelForCausalLM,
@@ -150,7 +151,7 @@ def _load_pretrained(name: str, dtype: torch.dtype | Literal["auto"]) -> LoadedM
             name, dtype=dtype, attn_implementation=_ATTENTION
         )
         tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        first_line = str(error).splitlines()[0]
+    except (OSError, ValueError, RuntimeError, ImportError, SafetensorError) as error:
+        first_line = next(iter(str(error).splitlines()), type(error).__name__)
         raise ValueError(f"cannot load the model {name!r}: {first_line}") from error
     return LoadedModel(model=model, tokenizer=tokenizer)

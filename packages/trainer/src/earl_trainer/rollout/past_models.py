@@ -57,7 +57,7 @@ class PastModels:
         self._folders: dict[str, Path] = {}
         self._loaded: dict[str, ReplyPolicy] = {}
         self._team = team
-        self._ratings = _cut_to_past(ratings_path, version())
+        self._ratings = _read_past(ratings_path, version(), cut=team.is_first)
 
     def pool(self) -> OpponentPool | None:
         """Return the pool as it is now, or None before the first checkpoint."""
@@ -108,10 +108,15 @@ class PastModels:
             file.write(f"{line}\n")
 
 
-def _cut_to_past(path: Path, version: int) -> dict[str, float]:
-    """Drop the lines of weights from `version` on and return the last ratings before them.
+def _read_past(path: Path, version: int, *, cut: bool) -> dict[str, float]:
+    """Return the last ratings before the weights of `version`, and drop the lines from these on.
 
     A last line that a killed process left incomplete is dropped as well.
+
+    Args:
+        path: The file, which need not be there.
+        version: Of the weights that play now.
+        cut: Whether the file is this process's to write.
     """
     ratings: dict[str, float] = {}
     if not path.is_file():
@@ -125,5 +130,6 @@ def _cut_to_past(path: Path, version: int) -> dict[str, float]:
                 break
             ratings = row["ratings"]
             num_bytes += len(line)
-        file.truncate(num_bytes)
+        if cut:
+            file.truncate(num_bytes)
     return ratings

@@ -1,7 +1,9 @@
 """What a person watching sees: a live table in a terminal, plain lines elsewhere."""
 
+import time
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol, final, runtime_checkable
 
 from rich.console import Console, Group
@@ -14,21 +16,24 @@ from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.tracking.metrics import StepRecord
 
 _SHOWN_STEPS = 12
-_COLUMNS: tuple[tuple[str, str, str], ...] = (
-    ("reward", "reward/mean", "{:+.2f}"),
-    ("win", "game/win_rate", "{:.0%}"),
-    ("draw", "game/draw_rate", "{:.0%}"),
-    ("loss", "game/loss_rate", "{:.0%}"),
-    ("illegal", "game/illegal_rate", "{:.1%}"),
-    ("ctx mean", "context/mean_tokens", "{:.0f}"),
-    ("ctx max", "context/max_tokens", "{:.0f}"),
-    ("resident", "context/resident_tokens", "{:,.0f}"),
-    ("cut", "context/truncated_share", "{:.1%}"),
-    ("tp", "selector/tp", "{:.0f}"),
-    ("kl", "policy/kl", "{:.4f}"),
-    ("clip", "policy/clip_fraction", "{:.1%}"),
-    ("grad", "policy/grad_norm", "{:.2f}"),
+_TP = "tp"
+_MATCH = "match"
+_COLUMNS: tuple[tuple[str, str, str, str], ...] = (
+    ("reward", "reward", "reward/mean", "{:+.2f}"),
+    ("win", "win", "game/win_rate", "{:.0%}"),
+    ("draw", "draw", "game/draw_rate", "{:.0%}"),
+    ("loss", "loss", "game/loss_rate", "{:.0%}"),
+    ("illegal", "ill", "game/illegal_rate", "{:.1%}"),
+    ("ctx mean", "ctx", "context/mean_tokens", "{:.0f}"),
+    ("ctx max", "max", "context/max_tokens", "{:.0f}"),
+    ("resident", "in use", "context/resident_tokens", "{:,.0f}"),
+    ("cut", "cut", "context/truncated_share", "{:.0%}"),
+    (_TP, "tp", "selector/tp", "{:.0f}"),
+    ("kl", "kl", "policy/kl", "{:.4f}"),
+    ("clip", "clip", "policy/clip_fraction", "{:.1%}"),
+    ("grad", "grad", "policy/grad_norm", "{:.2f}"),
 )
+"""Title, a title for a table of 80 characters, figure, and how it is written."""
 _STAGES = ("rollout", "prepare", "update")
 
 
@@ -44,6 +49,10 @@ class Display(Protocol):
         """Show the result of a match."""
         ...
 
+    def log_results(self, results: Mapping[str, object], picture: Path) -> None:
+        """Take what the finished run came to."""
+        ...
+
     def stage(self, name: str, detail: str = "") -> None:
         """Say what is going on inside a step."""
         ...
@@ -57,15 +66,16 @@ class Display(Protocol):
         ...
 
 
-def make_display(phase_steps: Mapping[str, int], *, first_step: int) -> Display:
+def make_display(phase_steps: Mapping[str, int], *, first_step: int, num_matches: int) -> Display:
     """Return the live display in a terminal, and plain lines when the output is something else.
 
     Args:
         phase_steps: Steps of each phase, in order.
         first_step: Steps that were done before, in an earlier process.
+        num_matches: Matches that are still to be played.
     """
     console = Console()
-    clock = EtaClock(total_steps=sum(phase_steps.values()))
+    clock = EtaClock(total_steps=sum(phase_steps.values()), num_matches=num_matches)
     if console.is_terminal:
         return LiveDisplay(console, phase_steps, clock, first_step=first_step)
     return LineDisplay(Console(width=240, soft_wrap=True, highlight=False), clock)
@@ -73,12 +83,27 @@ def make_display(phase_steps: Mapping[str, int], *, first_step: int) -> Display:
 
 @final
 class EtaClock:
-    """Time left, from the recent steps of the same phase."""
+    """Time left, from the recent steps of the same phase and from the last match."""
 
-    def __init__(self, *, total_steps: int) -> None:
+    def __init__(self, *, total_steps: int, num_matches: int = 0) -> None:
         self._total_steps = total_steps
+        self._num_matches = num_matches
         self._recent_s: deque[float] = deque(maxlen=10)
+        self._match_s = 0.0
+        self._match_began_s: float | None = None
         self._phase = ""
+
+    def hear_of(self, stage: str) -> None:
+        """Take note of what is going on: a match is timed from the first that is heard of it."""
+        if stage == _MATCH and self._match_began_s is None:
+            self._match_began_s = time.perf_counter()
+
+    def end_match(self) -> None:
+        """Take note of a finished match; one that was not heard of before took no time."""
+        self._num_matches = max(0, self._num_matches - 1)
+        if self._match_began_s is not None:
+            self._match_s = time.perf_counter() - self._match_began_s
+            self._match_began_s = None
 
     def tick(self, record: StepRecord) -> float:
         """Take note of a finished step; return the seconds left, later phases taken as this one."""
@@ -87,7 +112,8 @@ class EtaClock:
             self._recent_s.clear()
         self._recent_s.append(record.metrics["time/step_s"])
         left = self._total_steps - record.step - 1
-        return left * sum(self._recent_s) / len(self._recent_s)
+        steps_s = left * sum(self._recent_s) / len(self._recent_s)
+        return steps_s + self._num_matches * self._match_s
 
 
 def format_duration(seconds: float) -> str:
@@ -116,7 +142,7 @@ def describe_rates(record: StepRecord) -> str:
 def _cells(record: StepRecord) -> list[tuple[str, str]]:
     return [
         (title, template.format(record.metrics[key]) if key in record.metrics else "-")
-        for title, key, template in _COLUMNS
+        for title, _, key, template in _COLUMNS
     ]
 
 
@@ -131,19 +157,27 @@ class LineDisplay:
     def log_step(self, record: StepRecord) -> None:
         """Print the step's figures in one line."""
         eta_s = self._clock.tick(record)
-        figures = " | ".join(f"{title} {value}" for title, value in _cells(record))
+        figures = " | ".join(
+            f"{title} {value}" + (f" ({record.decision})" if title == _TP else "")
+            for title, value in _cells(record)
+        )
         self._console.print(
-            f"{record.phase} {record.step + 1} | {figures} ({record.decision}) | "
+            f"{record.phase} {record.step + 1} | {figures} | "
             f"tok/s {describe_rates(record)} | eta {format_duration(eta_s)}",
             markup=False,
         )
 
     def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
         """Print the match in one line."""
+        self._clock.end_match()
         self.note(describe_match(name, result))
+
+    def log_results(self, results: Mapping[str, object], picture: Path) -> None:
+        """Show nothing: whoever ends the run says it in a line."""
 
     def stage(self, name: str, detail: str = "") -> None:
         """Stay silent: a log has no use for what is about to change."""
+        self._clock.hear_of(name)
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -192,10 +226,15 @@ class LiveDisplay:
 
     def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
         """Leave the match standing above the table."""
+        self._clock.end_match()
         self.note(describe_match(name, result))
+
+    def log_results(self, results: Mapping[str, object], picture: Path) -> None:
+        """Show nothing: whoever ends the run says it in a line."""
 
     def stage(self, name: str, detail: str = "") -> None:
         """Show what is going on under the bars."""
+        self._clock.hear_of(name)
         self._stage = Text(f"{name} {detail}".strip(), style="dim")
         self._live.update(self._render())
 
@@ -210,13 +249,13 @@ class LiveDisplay:
         self._live.stop()
 
     def _render(self) -> Group:
-        table = Table(expand=True, header_style="bold", pad_edge=False, padding=(0, 1))
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
         table.add_column("step", justify="right")
-        for title, _, _ in _COLUMNS:
-            table.add_column(title, justify="right")
+        for _, short_title, _, _ in _COLUMNS:
+            table.add_column(short_title, justify="right", no_wrap=True)
         for record in self._records:
-            values = [value for _, value in _cells(record)]
-            table.add_row(f"{record.phase} {record.step + 1}", *values)
+            # Which phase it is, the bars below tell.
+            table.add_row(str(record.step + 1), *(value for _, value in _cells(record)))
         lines: list[Text] = []
         if self._records:
             latest = self._records[-1]
@@ -235,6 +274,9 @@ class SilentDisplay:
 
     def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
         """Show nothing."""
+
+    def log_results(self, results: Mapping[str, object], picture: Path) -> None:
+        """Show nothing: whoever ends the run says it in a line."""
 
     def stage(self, name: str, detail: str = "") -> None:
         """Say nothing."""

@@ -140,10 +140,13 @@ def selector_metrics(decision: Decision) -> dict[str, float]:
 
 
 def dispatch_metrics(delivery: Delivery) -> dict[str, float]:
-    """Return what was moved, the least that any plan could move, and how far time is from its own.
+    """Return what was moved and how long it took, each beside the least that it could be.
 
-    The floor of the time is that of the busiest rank at the rate that was measured when the run
-    began; one worker alone moves nothing and has none.
+    `bytes_lower_bound` is the least for the rows that each learner got, `bytes_minimum` the least
+    for any choice of rows that gives every learner its share of each mini-batch; whole rows move,
+    so that the plan may exceed it by about a row per worker. The floor of the time is that of the
+    busiest rank, at the rate that was measured when the phase began; one worker alone moves nothing
+    and has none.
     """
     plan = delivery.plan
     times = {
@@ -156,7 +159,8 @@ def dispatch_metrics(delivery: Delivery) -> dict[str, float]:
         "dispatch/rows": float(plan.source.num_rows),
         "dispatch/bytes_moved": float(plan.bytes_moved),
         "dispatch/bytes_lower_bound": float(plan.bytes_lower_bound),
-        "dispatch/bytes_over_lower_bound": float(plan.bytes_moved - plan.bytes_lower_bound),
+        "dispatch/bytes_minimum": delivery.bytes_minimum,
+        "dispatch/bytes_over_minimum": plan.bytes_moved - delivery.bytes_minimum,
         "dispatch/messages": float(plan.messages),
         **times,
     }

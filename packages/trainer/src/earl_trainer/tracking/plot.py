@@ -1,4 +1,4 @@
-"""The picture of a run: the only module that imports matplotlib."""
+"""The picture of a run."""
 
 import itertools
 import json

@@ -21,6 +21,10 @@ class Sink(Protocol):
         """Take the result of a match played before step `step`."""
         ...
 
+    def log_results(self, results: Mapping[str, object], picture: Path) -> None:
+        """Take what the finished run came to, and the file of its picture."""
+        ...
+
     def close(self) -> None:
         """Finish writing."""
         ...
@@ -79,6 +83,9 @@ class MetricsFile:
         """Append a match: a line without a phase of its own between those of steps."""
         figures = {f"evaluation/{key}": value for key, value in result.to_dict().items()}
         self._lines.write({"step": step, "evaluation": name, **figures})
+
+    def log_results(self, results: Mapping[str, object], picture: Path) -> None:
+        """Write nothing: they have a file of their own."""
 
     def close(self) -> None:
         """Close the file."""

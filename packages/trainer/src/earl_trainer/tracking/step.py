@@ -1,7 +1,7 @@
 """One finished step, and the record that is made of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from earl_dispatch import Columns
 from earl_selector import ContextReport, Decision
@@ -29,15 +29,20 @@ class StepShare:
     peak_resident_tokens: int
     counts: TokenCounts
     """Of its samples as they were prepared."""
+    seconds: Mapping[str, float]
+    """That it spent in each stage so far."""
 
     @classmethod
-    def of(cls, rollout: Rollout, rewards: Sequence[float], columns: Columns) -> "StepShare":
+    def of(
+        cls, rollout: Rollout, rewards: Sequence[float], columns: Columns, clock: StageClock
+    ) -> "StepShare":
         """Tell of what was played, rewarded and prepared."""
         return cls(
             episodes=rollout.summaries,
             rewards=rewards,
             peak_resident_tokens=rollout.peak_resident_tokens,
             counts=TokenCounts.of(columns),
+            seconds=dict(clock.seconds),
         )
 
 
@@ -67,19 +72,25 @@ class StepOutcome:
         return [reward for share in self.shares for reward in share.rewards]
 
     def report(self) -> ContextReport:
-        """Report the rollout's contexts to the selector; of residents, the fullest engine's."""
-        lengths = [episode.context_tokens for episode in self.episodes]
+        """Report to the selector the contexts of one engine, that of the fullest worker."""
+        fullest = max(self.shares, key=lambda share: share.peak_resident_tokens)
+        lengths = [episode.context_tokens for episode in fullest.episodes]
         return ContextReport(
             step=self.step,
             num_responses=len(lengths),
             mean_context_tokens=sum(lengths) / len(lengths),
             max_context_tokens=max(lengths),
-            resident_tokens=max(share.peak_resident_tokens for share in self.shares),
+            resident_tokens=fullest.peak_resident_tokens,
         )
 
     def record(self) -> StepRecord:
         """Gather the figures of all stages."""
         counts = TokenCounts.total([share.counts for share in self.shares])
+        # A stage takes as long as it takes the slowest.
+        slowest = {
+            stage: max(share.seconds[stage] for share in self.shares)
+            for stage in self.clock.seconds
+        }
         stage_tokens = {
             "rollout": counts.num_generated,
             "prepare": counts.num_tokens if counts.num_scored else 0,
@@ -97,6 +108,6 @@ class StepOutcome:
                 **counts.metrics(),
                 **{f"policy/{name}": value for name, value in self.updates.items()},
                 "policy/lr": self.lr,
-                **self.clock.metrics(stage_tokens),
+                **replace(self.clock, seconds=slowest).metrics(stage_tokens),
             },
         )

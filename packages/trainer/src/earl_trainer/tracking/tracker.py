@@ -1,6 +1,7 @@
 """Everything that a run writes down, in one place to tell it to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import final
 
 from earl_trainer.evaluation.match import MatchResult
@@ -48,6 +49,11 @@ class Tracker:
             row = episode_row(self._game_id, episode, reward)
             self._episodes.write({"step": step, "phase": phase, **row})
 
+    def log_results(self, results: Mapping[str, object], picture: Path) -> None:
+        """Record what the finished run came to, and its picture."""
+        for sink in self._sinks:
+            sink.log_results(results, picture)
+
     def positions(self) -> dict[str, int]:
         """Return the bytes written to each file, for a checkpoint."""
         return {name: file.num_bytes for name, file in self._files.items()}
@@ -75,6 +81,9 @@ class SilentTracker:
     def log_episodes(
         self, phase: str, step: int, episodes: Sequence[EpisodeSummary], rewards: Sequence[float]
     ) -> None:
+        """Leave it to the first worker."""
+
+    def log_results(self, results: Mapping[str, object], picture: Path) -> None:
         """Leave it to the first worker."""
 
     def positions(self) -> dict[str, int]:

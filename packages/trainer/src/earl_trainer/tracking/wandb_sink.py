@@ -108,6 +108,11 @@ class WandbSink:
         })
         self._run.summary.update({f"evaluation_{name}/{k}": v for k, v in figures.items()})
 
+    def log_results(self, results: Mapping[str, object], picture: Path) -> None:
+        """Put the results into the run's summary, and the picture beside its charts."""
+        self._run.summary.update({"results": dict(results)})
+        self._run.log({"picture": wandb.Image(str(picture))})
+
     def close(self) -> None:
         """Finish the run."""
         self._run.finish()

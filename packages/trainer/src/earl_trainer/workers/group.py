@@ -1,7 +1,7 @@
 """Processes that do the same at the same time, and what they say to one another."""
 
-import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
@@ -10,7 +10,22 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
+from earl_trainer.types import RunFailedError
+
 T = TypeVar("T")
+
+
+class LostWorkerError(RunFailedError):
+    """Another worker is gone, or has not taken part in time."""
+
+
+@contextmanager
+def among_workers() -> Generator[None]:
+    """Turn what an exchange raises, when someone is gone, into a `LostWorkerError`."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LostWorkerError(f"a worker is gone: {' '.join(str(error).split())}") from error
 
 
 @final
@@ -18,7 +33,8 @@ T = TypeVar("T")
 class Group:
     """Members of a process group, who all call the same methods in the same order.
 
-    One process alone is a group too, and needs no messages.
+    One process alone is a group too, and needs no messages. All methods raise `LostWorkerError`
+    where a member is gone.
     """
 
     rank: int = 0
@@ -35,7 +51,8 @@ class Group:
         if self.process_group is None:
             return [value]
         values: list[Any] = [None] * self.size  # Any: filled in by the call below
-        dist.all_gather_object(values, value, group=self.process_group)
+        with among_workers():
+            dist.all_gather_object(values, value, group=self.process_group)
         return values
 
     def gather(self, value: T) -> list[T]:
@@ -43,7 +60,8 @@ class Group:
         if self.process_group is None:
             return [value]
         values: list[Any] | None = [None] * self.size if self.rank == 0 else None
-        dist.gather_object(value, values, group=self.process_group, group_dst=0)
+        with among_workers():
+            dist.gather_object(value, values, group=self.process_group, group_dst=0)
         return [value] if values is None else values
 
     def add_up(self, tensor: Tensor) -> None:
@@ -53,21 +71,27 @@ class Group:
             tensor: Of one shape, dtype and kind of device on all members.
         """
         if self.process_group is not None:
-            dist.all_reduce(tensor, group=self.process_group)
+            with among_workers():
+                dist.all_reduce(tensor, group=self.process_group)
 
     def from_first(self, make: Callable[[], T]) -> T:
         """Let the first member alone make a value, and return it on all of them."""
         if self.process_group is None:
             return make()
-        values: list[Any] = [pickle.dumps(make()) if self.rank == 0 else None]
-        dist.broadcast_object_list(values, group=self.process_group, group_src=0)
-        return pickle.loads(values[0])
+        values: list[Any] = [make() if self.rank == 0 else None]
+        with among_workers():
+            dist.broadcast_object_list(values, group=self.process_group, group_src=0)
+        return values[0]
 
     @torch.no_grad()
     def copy_from_first(self, tensor: Tensor) -> None:
-        """Overwrite a tensor with the first member's, in place."""
-        if self.process_group is not None:
-            dist.broadcast(tensor, group=self.process_group, group_src=0)
+        """Overwrite a tensor with the first member's, in place, whatever its dtype."""
+        if self.process_group is None:
+            return
+        flat = tensor.contiguous().view(-1)
+        with among_workers():
+            dist.broadcast(flat.view(torch.uint8), group=self.process_group, group_src=0)
+        tensor.copy_(flat.view(tensor.shape))
 
 
 ALONE = Group()
