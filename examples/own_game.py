@@ -56,9 +56,12 @@ class LastStone(earl_envs.Game[State]):
         return f"[{action + 1}]"
 
 
+# Not inside a function: rollout workers are processes of their own, which import this file anew.
+earl_envs.register_game("me/LastStone-v0", LastStone)
+
+
 def make_run() -> Run:
-    """Register the game and put together a run on it, as on a built-in one."""
-    earl_envs.register_game("me/LastStone-v0", LastStone)
+    """Put together a run on the game, as on a built-in one."""
     recipe = {"env": "me/LastStone-v0", "warmup": {"num_steps": 60}, "learner": {"num_steps": 30}}
     flags = parse_flags(sys.argv[1:])
     folder = Path(flags.pop("run_dir", time.strftime("runs/last-stone-%Y%m%d-%H%M%S")))

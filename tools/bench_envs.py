@@ -2,6 +2,10 @@
 
 Each peer runs in an environment of its own that this script makes and throws away. `--quick`
 measures fewer sizes for a shorter time and leaves the stored file alone.
+
+The headline plays at random: `step(random_actions())` draws the next moves while it steps, in the
+same compiled loop. `given_actions` is what is left where the caller brings the actions in an array
+of its own; drawing them is timed there as well, as it is for the peers.
 """
 
 import argparse
@@ -18,9 +22,11 @@ from peers.runner import PEERS, Effort, Row, import_times, num_cores, run_driver
 SCALED_BATCHES = (16384, 65536)
 STEPPED = "step(random_actions())"
 """Our variant that is compared with the peers."""
+GIVEN = "actions given by the caller"
+HALVED = "a random half stepped"
 OTHELLO_PEERS = ("openspiel", "pgx", "envpool")
 """Peers that have Othello."""
-REPLY_FORMS = ("plain", "think", "think and answer")
+REPLY_FORMS = ("plain", "plain, naming moves", "think", "think and answer")
 MISSING = 1e9
 """Stands for a time or a count of faults that was not measured: it misses every goal."""
 FULL = Effort(
@@ -44,6 +50,7 @@ def measure(effort: Effort, folder: Path) -> list[Row]:
     """Run everything, this package and its peers in turn on the same core."""
     python = Path(sys.executable)
     rows = run_driver(python, "earl", effort.flags(), cores=1)
+    rows += run_driver(python, "earl_given", effort.flags(), cores=1)
     for name in PEERS:
         rows += run_peer(name, folder, effort)
     # Without a second core that figure stays unmeasured and misses its goal. One and two cores take
@@ -86,7 +93,14 @@ def best_peer(rows: Iterable[Row], game: str, batch: int, *, observed: bool = Tr
     return rate(rivals, game=game)
 
 
-def lead(rows: Sequence[Row], game: str, from_batch: int, *, observed: bool = True) -> float:
+def lead(
+    rows: Sequence[Row],
+    game: str,
+    from_batch: int,
+    *,
+    observed: bool = True,
+    variant: str = STEPPED,
+) -> float:
     """Return our smallest lead over the best peer from a batch size on; 0 if anything is missing.
 
     Every peer has to be there: a missing one might have been the best.
@@ -95,10 +109,10 @@ def lead(rows: Sequence[Row], game: str, from_batch: int, *, observed: bool = Tr
     present = {row["peer"] for row in rows if row["game"] == game}
     if num_peers(rows) < len(PEERS) or not present.issuperset(needed):
         return 0.0
-    sizes = sorted({row["batch"] for row in rows if row["variant"] == STEPPED})
+    sizes = sorted({row["batch"] for row in rows if row["variant"] == variant})
     ratios = [
         ratio(
-            rate(rows, peer="earl", game=game, batch=size, variant=STEPPED),
+            rate(rows, peer="earl", game=game, batch=size, variant=variant),
             best_peer(rows, game, size, observed=observed),
         )
         for size in sizes
@@ -136,6 +150,9 @@ def stepping_figures(rows: Sequence[Row]) -> dict[str, Figure]:
                 value=lead(rows, game, 1, observed=False), unit="x", goal=""
             ),
             f"{game}_lead_from_1024": Figure(value=lead(rows, game, 1024), unit="x", goal=">= 20"),
+            f"{game}_given_actions_lead_from_1024": Figure(
+                value=lead(rows, game, 1024, variant=GIVEN), unit="x", goal=""
+            ),
         }
     stepped = {"peer": "earl", "variant": STEPPED, "cores": 1}
     ours = rate(rows, **stepped, game="connect_four", batch=1024)
@@ -150,6 +167,9 @@ def stepping_figures(rows: Sequence[Row]) -> dict[str, Figure]:
             goal="",
         ),
         "othello_lead_from_64": Figure(value=lead(rows, "othello", 64), unit="x", goal=">= 20"),
+        "connect_four_16384_half_stepped": Figure(
+            value=rate(rows, game="connect_four", variant=HALVED) / 1e6, unit="moves/us", goal=""
+        ),
     }
     for game, goal in (("connect_four", ">= 1.8"), ("tic_tac_toe", ">= 1.6")):
         common = {"peer": "earl", "game": game, "variant": "scaling"}

@@ -16,6 +16,7 @@ def agree_then_differ() -> str:
         transport=CLAIM.transport,
         columns={"ids": "per row"} if link.rank == 0 else CLAIM.columns,
         problem="the lengths of rank 1 are wrong" if link.rank == 1 else "",
+        max_buffer_bytes=5 if link.rank == 2 else None,
     )
     with pytest.raises(ValueError, match="nothing was sent") as refused:
         require_agreement(mine, link, device=CPU)
@@ -25,6 +26,7 @@ def agree_then_differ() -> str:
 def test_all_ranks_say_all_that_is_wrong_in_the_same_words():
     expected = (
         "nothing was sent: column 'ids' is per row on rank 0 but per token on rank 1, 2; "
+        "max_buffer_bytes is None on rank 0, 1 but 5 on rank 2; "
         "the lengths of rank 1 are wrong"
     )
     assert run_ranks(3, agree_then_differ) == [expected] * 3

@@ -1,22 +1,18 @@
 from collections import defaultdict
 
 import pytest
-from earl_dispatch import Layout, execute_local, plan_transfer
-from earl_dispatch.chunked import largest_buffer, limit_buffers, limit_like
-from earl_dispatch.testing import assert_same_bits, chunk_of_columns
-from hypothesis import HealthCheck, given, settings
+from earl_dispatch import Layout, RowSizes, execute_local, plan_transfer
+from earl_dispatch.chunked import buffer_problem, largest_buffer, limit_buffers, limit_like
+from earl_dispatch.testing import assert_same_bits, chunk_of_columns, random_problem
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32), limit=st.integers(1, 300))
-def test_smaller_rounds_move_the_same_bytes_to_the_same_places(
-    random_problem, sizes_of, seed, limit
-):
+def test_smaller_rounds_move_the_same_bytes_to_the_same_places(seed, limit):
     batch, source, target, hosts = random_problem(seed)
-    plan = plan_transfer(source, target, sizes=sizes_of(batch), hosts=hosts)
+    plan = plan_transfer(source, target, sizes=RowSizes.of_columns(batch), hosts=hosts)
     limited = limit_buffers(plan, limit)
     assert limited.bytes_moved == plan.bytes_moved
     held = [chunk_of_columns(batch, source, rank) for rank in range(plan.num_ranks)]
@@ -60,3 +56,5 @@ def test_a_buffer_of_nothing_is_refused(weigh):
     plan = plan_transfer(layout, layout, sizes=weigh([1]))
     with pytest.raises(ValueError, match="max_buffer_bytes must be >= 1, got 0"):
         limit_buffers(plan, 0)
+    assert buffer_problem(-1) == "max_buffer_bytes must be >= 1, got -1"
+    assert buffer_problem(1) == buffer_problem(None) == ""

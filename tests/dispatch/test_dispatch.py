@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from earl_dispatch.testing import (
     assert_same_bits,
     chunk_of_columns,
     random_columns,
+    random_problem,
     run_ranks,
 )
 
@@ -90,6 +92,15 @@ def dispatch_everything() -> dict[str, list[Columns]]:
         )
         for name in DISTRIBUTED
     ]
+    results["schema alone"] = [
+        dispatch(
+            make_plan(ALONE, BALANCED),
+            held_by(rank, ALONE) if rank == 0 else Columns.empty(make_batch().schema()),
+            transport=name,
+            timeout_s=20.0,
+        )
+        for name in DISTRIBUTED
+    ]
     empty = Layout.contiguous(num_rows=0, num_ranks=4)
     plan = plan_transfer(empty, empty, sizes=RowSizes.of(make_batch().schema(), []))
     results["no rows"] = [dispatch(plan, held_by(0, FOUR).select([]), transport="all_to_all")]
@@ -137,6 +148,15 @@ def test_small_buffers_change_nothing(dispatched):
             assert_same_bits(received, chunk_of_columns(make_batch(), TWO_BY_TWO, rank))
 
 
+def test_a_rank_without_rows_needs_to_know_the_schema_alone(dispatched):
+    nothing = Columns.empty(make_batch().schema())
+    assert nothing.turns is None
+    local = execute_local(make_plan(ALONE, BALANCED), [held_by(0, ALONE), *[nothing] * 3])
+    for rank in range(4):
+        for received in [*dispatched[rank]["schema alone"], local[rank]]:
+            assert_same_bits(received, chunk_of_columns(make_batch(), BALANCED, rank))
+
+
 def test_a_batch_without_rows_is_dispatched(dispatched):
     assert [result["no rows"][0].num_rows for result in dispatched] == [0, 0, 0, 0]
 
@@ -145,6 +165,38 @@ def test_ranks_of_a_plan_are_ranks_of_the_group(dispatched):
     first, second = (held_by(rank, FIRST_TWO) for rank in range(2))
     assert_same_bits(dispatched[1]["subgroup"][0], second)
     assert_same_bits(dispatched[3]["subgroup"][0], first)
+
+
+def dispatch_random_problems(seeds: range, num_ranks: int) -> list[tuple]:
+    """Return the seeds, transports and limits with which a result is not that of local execution.
+
+    A rank without rows knows no more than the schema.
+    """
+    rank, wrong = dist.get_rank(), []
+    for seed in seeds:
+        batch, source, target, hosts = random_problem(seed, max_ranks=num_ranks)
+        plan = plan_transfer(source, target, sizes=RowSizes.of_columns(batch), hosts=hosts)
+        nothing = Columns.empty(batch.schema())
+        held = [chunk_of_columns(batch, source, each) for each in range(plan.num_ranks)]
+        held = [columns if columns.num_rows else nothing for columns in held]
+        expected = [*execute_local(plan, held), *[nothing] * (num_ranks - plan.num_ranks)]
+        held += [nothing] * (num_ranks - plan.num_ranks)
+        for transport, limit in product(DISTRIBUTED, (None, 1 + 7 * seed % 300)):
+            received = dispatch(
+                plan, held[rank], transport=transport, max_buffer_bytes=limit, timeout_s=30.0
+            )
+            try:
+                assert_same_bits(received, expected[rank])
+            except AssertionError as difference:
+                wrong.append((seed, transport, limit, str(difference)))
+    return wrong
+
+
+@pytest.mark.slow
+def test_all_transports_give_what_local_execution_gives_whatever_the_problem():
+    num_ranks = 5
+    results = run_ranks(num_ranks, dispatch_random_problems, range(60), num_ranks, timeout_s=300.0)
+    assert results == [[]] * num_ranks
 
 
 def without_ids(columns: Columns) -> Columns:
@@ -198,10 +250,18 @@ def dispatch_with_faults() -> dict[str, str]:
     calls["unknown"] = (plan, mine, "all_to_al")
     calls["local"] = (plan, mine, "local")
     calls["large"] = (large, mine, "all_to_all")
+    buffers = {"buffers": 64 if rank == 1 else None, "no buffer": 0 if rank == 2 else 64}
+    calls |= dict.fromkeys(buffers, (plan, mine, "all_to_all"))
     messages: dict[str, str] = {}
     for name, (a_plan, columns, transport) in calls.items():
         with pytest.raises(ValueError, match=r"rank|transport") as refused:
-            dispatch(a_plan, columns, transport=transport, timeout_s=20.0)
+            dispatch(
+                a_plan,
+                columns,
+                transport=transport,
+                max_buffer_bytes=buffers.get(name),
+                timeout_s=20.0,
+            )
         messages[name] = str(refused.value)
     # The refusals have left nothing behind in the group.
     assert_same_bits(
@@ -224,6 +284,14 @@ def refusals() -> list[dict[str, str]]:
         ("unknown", ["unknown transport 'all_to_al', did you mean 'all_to_all'"]),
         ("local", ["'local' serves 1 rank, the process group has 4"]),
         ("large", ["the plan needs 5 ranks, the process group has 4"]),
+        ("buffers", ["max_buffer_bytes is None on rank 0, 2, 3 but 64 on rank 1"]),
+        (
+            "no buffer",
+            [
+                "is 64 on rank 0, 1, 3 but 0 on rank 2",
+                "rank 2: max_buffer_bytes must be >= 1, got 0",
+            ],
+        ),
     ],
 )
 def test_what_one_rank_has_wrong_is_refused_by_all_in_the_same_words(refusals, name, parts):
@@ -246,3 +314,5 @@ def test_one_rank_is_checked_like_many():
         dispatch(make_plan(FOUR, FOUR), make_batch(), transport="all_to_all")
     with pytest.raises(ValueError, match="timeout_s must be > 0, got 0"):
         dispatch(make_plan(ALONE, ALONE), make_batch(), transport="all_to_all", timeout_s=0.0)
+    with pytest.raises(ValueError, match="nothing was sent: rank 0: max_buffer_bytes must be >= 1"):
+        dispatch(make_plan(ALONE, ALONE), make_batch(), transport="all_to_all", max_buffer_bytes=-5)

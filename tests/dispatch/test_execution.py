@@ -1,19 +1,17 @@
 import torch
-from earl_dispatch import execute_local, plan_transfer
+from earl_dispatch import RowSizes, execute_local, plan_transfer
 from earl_dispatch.execution import Execution
-from earl_dispatch.testing import assert_same_bits, chunk_of_columns
+from earl_dispatch.testing import assert_same_bits, chunk_of_columns, random_problem
 from earl_dispatch.wire import move
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32))
-def test_every_rank_gets_its_chunks_in_order_whatever_the_layouts(random_problem, sizes_of, seed):
+def test_every_rank_gets_its_chunks_in_order_whatever_the_layouts(seed):
     batch, source, target, hosts = random_problem(seed)
-    plan = plan_transfer(source, target, sizes=sizes_of(batch), hosts=hosts)
+    plan = plan_transfer(source, target, sizes=RowSizes.of_columns(batch), hosts=hosts)
     held = [chunk_of_columns(batch, source, rank) for rank in range(plan.num_ranks)]
     for rank, received in enumerate(execute_local(plan, held)):
         assert_same_bits(received, chunk_of_columns(batch, target, rank))
@@ -21,13 +19,11 @@ def test_every_rank_gets_its_chunks_in_order_whatever_the_layouts(random_problem
         assert_same_bits(columns, chunk_of_columns(batch, source, rank))
 
 
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32))
-def test_buffers_are_as_large_as_the_plan_says(random_problem, sizes_of, seed):
+def test_buffers_are_as_large_as_the_plan_says(seed):
     batch, source, target, hosts = random_problem(seed)
-    plan = plan_transfer(source, target, sizes=sizes_of(batch), hosts=hosts)
+    plan = plan_transfer(source, target, sizes=RowSizes.of_columns(batch), hosts=hosts)
     ranks = [
         Execution(plan, chunk_of_columns(batch, source, rank), rank=rank)
         for rank in range(plan.num_ranks)
@@ -41,15 +37,11 @@ def test_buffers_are_as_large_as_the_plan_says(random_problem, sizes_of, seed):
             execution.accept(number, arriving)
 
 
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32))
-def test_rows_may_be_delivered_straight_to_where_the_receivers_hold_them(
-    random_problem, sizes_of, seed
-):
+def test_rows_may_be_delivered_straight_to_where_the_receivers_hold_them(seed):
     batch, source, target, hosts = random_problem(seed)
-    plan = plan_transfer(source, target, sizes=sizes_of(batch), hosts=hosts)
+    plan = plan_transfer(source, target, sizes=RowSizes.of_columns(batch), hosts=hosts)
     ranks = [
         Execution(plan, chunk_of_columns(batch, source, rank), rank=rank)
         for rank in range(plan.num_ranks)
@@ -66,13 +58,11 @@ def test_rows_may_be_delivered_straight_to_where_the_receivers_hold_them(
         assert_same_bits(execution.result(), chunk_of_columns(batch, target, rank))
 
 
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32))
-def test_rows_may_be_taken_from_where_the_senders_have_them(random_problem, sizes_of, seed):
+def test_rows_may_be_taken_from_where_the_senders_have_them(seed):
     batch, source, target, hosts = random_problem(seed)
-    plan = plan_transfer(source, target, sizes=sizes_of(batch), hosts=hosts)
+    plan = plan_transfer(source, target, sizes=RowSizes.of_columns(batch), hosts=hosts)
     held = [chunk_of_columns(batch, source, rank) for rank in range(plan.num_ranks)]
     ranks = [Execution(plan, columns, rank=rank) for rank, columns in enumerate(held)]
     results = [execution.result() for execution in ranks]

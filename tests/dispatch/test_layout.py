@@ -21,6 +21,7 @@ def test_contiguous_rows_on_replicated_groups():
     assert layout == Layout(owners=(0, 0, 0, 1, 1), groups=((0, 1), (2, 3)))
     assert layout.rows_of(1) == (0, 1, 2)
     assert layout.rows_of(4) == ()
+    assert layout.rows_by_group == ((0, 1, 2), (3, 4))
     assert layout.ranks_of(3) == (2, 3)
     assert layout.num_ranks == 4
 
@@ -66,6 +67,27 @@ def test_balanced_respects_the_most_rows_per_group(lengths, num_ranks, slack):
 def test_a_capacity_too_small_is_refused_with_the_smallest_that_would_do():
     with pytest.raises(ValueError, match=r"5 rows on 2 groups need max_rows >= 3, got 2"):
         Layout.balanced([1] * 5, num_ranks=2, max_rows=2)
+
+
+class CountedOwners(tuple):
+    scans = 0
+
+    def __iter__(self):
+        CountedOwners.scans += 1
+        return super().__iter__()
+
+
+def test_the_rows_of_all_ranks_are_found_in_one_scan():
+    layout = Layout(owners=CountedOwners((1, 0, 1)), groups=((2,), (0, 1)))
+    before = CountedOwners.scans
+    assert [layout.rows_of(rank) for rank in range(4)] == [(0, 2), (0, 2), (1,), ()]
+    assert CountedOwners.scans == before + 1
+
+
+def test_rows_that_were_looked_up_leave_a_layout_equal():
+    one, two = (Layout(owners=(1, 0, 1), groups=((4,), (2,), (0,))) for _ in range(2))
+    assert [one.rows_of(rank) for rank in range(5)] == [(), (), (0, 2), (), (1,)]
+    assert (one, hash(one), repr(one)) == (two, hash(two), repr(two))
 
 
 @pytest.mark.parametrize(

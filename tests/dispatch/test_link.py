@@ -1,7 +1,10 @@
+import os
 import time
+from datetime import timedelta
 
 import pytest
 import torch
+import torch.distributed as dist
 from earl_dispatch.link import Link
 from earl_dispatch.testing import run_ranks
 
@@ -64,6 +67,34 @@ def test_the_others_do_not_wait_for_a_missing_rank_beyond_the_timeout():
             assert 0.4 < waited_s < 5.0
             assert f"rank {rank}: exchange with 3 ranks failed or took longer than 0.5 s" in message
             assert "no answer from rank 1;" in message
+
+
+def lose_rank_1_in_a_group_of(backend: str, rendezvous: str) -> float:
+    """Return how long rank 2 waits for rank 0, which is to hear from the lost one first."""
+    rank = dist.get_rank()
+    dist.destroy_process_group()
+    dist.init_process_group(
+        backend,
+        init_method=rendezvous,
+        rank=rank,
+        world_size=3,
+        timeout=timedelta(seconds=30),
+    )
+    link = Link.open(None, timeout_s=20.0)
+    link.exchange([buffer([1])] * 3, [1] * 3)
+    if rank == 1:
+        os._exit(3)
+    start_s = time.monotonic()
+    with pytest.raises(RuntimeError, match="no answer from rank 1;"):
+        link.start([buffer([])] * 3, [0, 1, 0] if rank == 0 else [1, 0, 0]).wait()
+    return time.monotonic() - start_s
+
+
+@pytest.mark.parametrize("backend", ["gloo", "cpu:gloo"])
+def test_who_gives_up_hangs_up_so_that_nobody_waits_for_it(backend, tmp_path):
+    rendezvous = (tmp_path / "second").as_uri()
+    waited_s = run_ranks(3, lose_rank_1_in_a_group_of, backend, rendezvous, may_die=[1])
+    assert waited_s[2] < 10.0
 
 
 def test_a_process_on_its_own_exchanges_with_itself():

@@ -13,6 +13,7 @@ def test_a_row_weighs_its_tokens_bits_turns_and_values():
     sizes = RowSizes.of(SCHEMA, [9, 0], [3, 0])
     assert sizes.row_bytes(0) == 9 * 6 + 2 + 3 * 4 + 4
     assert sizes.row_bytes(1) == 4
+    assert sizes.all_row_bytes() == [sizes.row_bytes(0), sizes.row_bytes(1)]
     assert sizes.piece_bytes(8) == 8 * 6 + 1
 
 

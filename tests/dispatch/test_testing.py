@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from earl_dispatch import Columns
-from earl_dispatch.testing import assert_same_bits, run_ranks
+from earl_dispatch.testing import assert_same_bits, random_problem, run_ranks
 
 
 def rank_plus(number: int) -> int:
@@ -69,3 +69,21 @@ def test_nans_of_different_payload_are_not_the_same_bits():
     assert_same_bits(one, one)
     with pytest.raises(AssertionError, match="x"):
         assert_same_bits(one, two)
+
+
+def test_random_problems_stay_within_their_ranks_and_have_all_there_is():
+    problems = [random_problem(seed, max_ranks=5) for seed in range(200)]
+    layouts = [layout for _, *pair, _ in problems for layout in pair]
+    assert {layout.num_ranks for layout in layouts} == set(range(1, 6))
+    assert {layout.num_chunks for layout in layouts} == {1, 2, 3}
+    assert any(len(layout.replicas(0, 0)) > 1 for layout in layouts)
+    assert any(batch.num_rows == 0 for batch, *_ in problems)
+    assert any(set(hosts.of) == {0, 1, 2} for *_, hosts in problems)
+    assert max(layout.num_ranks for s in range(200) for layout in random_problem(s)[1:3]) > 10
+
+
+def test_a_random_problem_follows_from_its_seed():
+    (one, *places), (two, *others) = random_problem(7), random_problem(7)
+    assert_same_bits(one, two)
+    assert places == others
+    assert places != list(random_problem(8)[1:])

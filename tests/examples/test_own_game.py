@@ -17,6 +17,19 @@ def run_example(*flags, cwd):
 
 
 @pytest.mark.slow
+def test_a_process_that_imports_the_example_anew_knows_the_game():
+    code = (
+        "import runpy, sys; import earl_envs\n"
+        "runpy.run_path(sys.argv[1], run_name='__mp_main__')\n"
+        "print(earl_envs.make_game('me/LastStone-v0').max_moves)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, EXAMPLE], capture_output=True, text=True, timeout=120
+    )
+    assert ran.stdout == "11\n", ran.stderr
+
+
+@pytest.mark.slow
 def test_a_game_of_ones_own_is_trained_like_a_built_in_one(tmp_path):
     quick = [
         "--warmup.num-steps", "40", "--learner.num-steps", "4", "--rollout.num-episodes", "64",

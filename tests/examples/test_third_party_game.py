@@ -23,6 +23,10 @@ def moves_in_worker(game_id):
     import earl_envs
     return earl_envs.make_game(game_id).max_moves
 
+def make_by_id():
+    import gymnasium
+    return gymnasium.make("earl_envs:me/LastStone-v0")
+
 if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(moves_in_worker, ["me/LastStone-v0"]) == 11
@@ -32,6 +36,16 @@ if __name__ == "__main__":
     assert text.endswith(" stones left"), text
     envs = gymnasium.make_vec("me/LastStone-v0", num_envs=3)
     assert envs.reset(seed=0)[1]["action_mask"].shape == (3, 3)
+    for env_id in ("me/LastStone-v0", "earl_envs:me/LastStone-v0"):
+        workers = gymnasium.make_vec(
+            env_id, num_envs=2, vectorization_mode="async", vector_kwargs={"context": "spawn"}
+        )
+        assert workers.reset(seed=0)[1]["action_mask"].tolist() == [[1, 1, 1]] * 2
+        assert workers.step([0, 2])[1].tolist() == [0, 0]
+        workers.close()
+    unnamed = gymnasium.vector.AsyncVectorEnv([make_by_id] * 2, context="spawn")
+    assert unnamed.reset(seed=0)[0].shape[0] == 2
+    unnamed.close()
 """
 
 CHECK_IT = """

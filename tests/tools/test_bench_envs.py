@@ -1,8 +1,11 @@
 """From rows of our own and peers' drivers to figures."""
 
 import sys
+from pathlib import Path
 
 import pytest
+
+PEERS = Path(__file__).parents[2] / "tools" / "peers"
 
 
 @pytest.fixture
@@ -86,6 +89,54 @@ def test_othello_needs_every_peer_that_has_it(bench, missing):
     assert bench.lead(rows, "othello", 64) == 30
 
 
+def test_actions_of_the_caller_have_a_lead_of_their_own(bench):
+    rows = run_of_all(bench)
+    given = {"variant": "actions given by the caller"}
+    rows += [row("earl", "connect_four", 1024, 900.0, **given),
+             row("earl", "connect_four", 16384, 1200.0, **given),
+             row("earl", "connect_four", 16384, 5e6, variant="a random half stepped")]  # fmt: skip
+    figures = values(bench.stepping_figures(rows))
+    assert figures["connect_four_given_actions_lead_from_1024"] == 9
+    assert figures["connect_four_lead_from_1024"] == 30
+    assert figures["connect_four_16384_half_stepped"] == 5
+    assert figures["tic_tac_toe_given_actions_lead_from_1024"] == 0
+
+
+def test_a_driver_of_given_actions_steps_what_it_says(runner):
+    effort = runner.Effort(
+        games=("connect_four",), batches=(1, 1024, 16384), num_repeats=1, min_s=0.001, num_checked=1
+    )
+    rows = runner.run_driver(sys.executable, "earl_given", effort.flags(), cores=1)
+    assert [(r["batch"], r["variant"]) for r in rows] == [
+        (1024, "actions given by the caller"),
+        (16384, "actions given by the caller"),
+        (16384, "a random half stepped"),
+    ]
+    assert all(r["moves_per_s"] > 1e5 for r in rows)
+
+
+@pytest.mark.slow
+def test_the_driver_of_checks_leaves_none_out(runner):
+    effort = runner.Effort(
+        games=("othello",), batches=(1,), num_repeats=1, min_s=0.001, num_checked=1
+    )
+    rows = runner.run_driver(sys.executable, "earl_checks", effort.flags(), cores=1)
+    assert [r["game"] for r in rows] == ["earl/2048-v0", "openspiel/tic_tac_toe-v0"]
+    assert all(r["passed"] and not r["notes"] and r["check_s"] > 0 for r in rows)
+
+
+@pytest.mark.parametrize("form", ["plain", "plain, naming moves", "think", "think and answer"])
+def test_replies_are_as_long_as_asked_and_thoughts_that_name_moves_differ(
+    load_tool, monkeypatch, form
+):
+    monkeypatch.syspath_prepend(PEERS)
+    conversation = load_tool("peers.drive_earl_text").Conversation("connect_four")
+    replies = conversation.replies(form, 200)
+    assert {len(reply) for reply in replies} == {200}
+    assert not conversation.words.turn(replies).failures
+    assert (len({reply[:150] for reply in replies}) == 1024) == ("naming" in form)
+
+
 def test_a_peer_needs_both_games(bench):
     rows = [r for r in run_of_all(bench) if (r["peer"], r["game"]) != ("envpool", "connect_four")]
     assert bench.num_peers(rows) == len(bench.PEERS) - 1
@@ -113,7 +164,9 @@ def test_text_is_judged_by_the_slowest_game_and_form(bench):
             (200, 2e6, 1e6), (2_000, 5e5, 1e6), (16_000, 1e5, 2e5),
         )
         for game, moves in (("tic_tac_toe", tic_tac_toe), ("connect_four", connect_four))
-        for form, speed in (("plain", 3), ("think", 2), ("think and answer", 1))
+        for form, speed in (
+            ("plain", 3), ("plain, naming moves", 3), ("think", 2), ("think and answer", 1)
+        )
     ]  # fmt: skip
     rows.append(row("textarena", "connect_four", 1, 5e4, variant="default wrappers"))
     assert values(bench.text_figures(rows)) == pytest.approx({
@@ -123,8 +176,9 @@ def test_text_is_judged_by_the_slowest_game_and_form(bench):
         "text_turn_16000_over_2000_chars": 5.0,
     })
     assert all(verdicts(bench.text_figures(rows)).values())
-    unmeasured = [r for r in rows if "text, think, replies of 200 " not in r["variant"]]
-    assert not verdicts(bench.text_figures(unmeasured))["text_turn_200_chars"]
+    for form in ("think", "plain, naming moves"):
+        some = [r for r in rows if f"text, {form}, replies of 200 " not in r["variant"]]
+        assert not verdicts(bench.text_figures(some))["text_turn_200_chars"]
 
 
 def search_rows(**changed):

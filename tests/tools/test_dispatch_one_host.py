@@ -10,8 +10,25 @@ def tool(load_tool):
 
 def test_small_plans_are_fast_and_place_rows_at_the_minimum(tool):
     figures = tool.plan_figures(num_rows=300, num_ranks=8, ranks_per_host=2)
-    assert 0 < figures["plan"].value < 1
-    assert 0 <= figures["placement_over_minimum"].value <= 1
+    for name in ("plan", "plan_skewed"):
+        assert 0 < figures[name].value < 1
+        assert 0 <= figures[f"{name}_over_minimum"].value <= 1
+
+
+def test_a_repetition_takes_as_long_as_its_slower_rank_and_the_median_counts(tool, monkeypatch):
+    times = [{"shared_memory": [1.0, 2.0, 9.0], "all_to_all": [8.0, 1.0, 1.0]}] * 2
+    times = [
+        {**each, "plain_copy": copy}
+        for each, copy in zip(times, ([1, 5, 2], [4, 1, 1]), strict=True)
+    ]
+    results = {"_time_swaps": times, "_swap_and_watch": [1.1, 0.0]}
+    monkeypatch.setattr(
+        tool, "run_ranks", lambda num_ranks, fn, *args, timeout_s: results[fn.__name__]
+    )
+    figures = tool.one_host_figures(tokens_per_row=1, num_repeats=3)
+    assert figures["one_host_shared_memory"].value == 2.0
+    assert figures["one_host_plain_copy"].value == 4
+    assert figures["one_host_ratio"].value == 0.5
 
 
 @pytest.mark.slow

@@ -1,12 +1,13 @@
 """This package by text: find the answers in 1,024 replies, step, and write the next messages.
 
-Replies are of the usual forms: a thought and a tag, a block of reasoning and a tag, and a block of
-reasoning and an answer in tags of its own.
+Replies are of the usual forms: a thought and a tag, the same with moves named in the thought, a
+block of reasoning and a tag, and a block of reasoning and an answer in tags of its own. Where moves
+are named, no two thoughts of a batch are the same.
 """
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import product, repeat
 
 from drive_earl import GAME_IDS
 from driver import Options, answer, parse_options, summary
@@ -17,11 +18,14 @@ BATCH_SIZE = 1024
 REPLY_CHARS = (200, 2_000, 16_000)
 FORMS = {
     "plain": ("", ""),
+    "plain, naming moves": ("", ""),
     "think": ("<think>", "</think>\n"),
     "think and answer": ("<think>", "</think>\n<answer>"),
 }
 """What stands before the thought and after it."""
 _SENTENCE = "I look at every line first. "
+_SHIFT_CHARS = 7  # from one reply's thought to the next one's
+_REASONS = ("it blocks a line", "it keeps the centre", "the corner is open", "he cannot answer it")
 
 
 class Conversation:
@@ -41,10 +45,24 @@ class Conversation:
         """Write a reply of this form and length for every game, its move at the end."""
         before, after = FORMS[form]
         end = "</answer>" if "<answer>" in after else ""
-        thought = _SENTENCE * (num_chars // len(_SENTENCE) + 1)
         names = [self._names[action] for action in self.batch.random_actions().tolist()]
         room = num_chars - len(before + after + end)
-        return [f"{before}{thought[: room - len(name)]}{after}{name}{end}" for name in names]
+        thoughts = self._thoughts(form, num_chars)
+        return [
+            f"{before}{thought[: room - len(name)]}{after}{name}{end}"
+            for thought, name in zip(thoughts, names, strict=True)
+        ]
+
+    def _thoughts(self, form: str, num_chars: int) -> Iterator[str]:
+        if "naming moves" not in form:
+            thought = _SENTENCE * (num_chars // len(_SENTENCE) + 1)
+            return repeat(thought, BATCH_SIZE)
+        choices = product(self._names.values(), self._names.values(), _REASONS)
+        sentences = [f"I could play {a} or {b} because {why}. " for a, b, why in choices]
+        text = "".join(sentences)
+        starts = range(0, _SHIFT_CHARS * BATCH_SIZE, _SHIFT_CHARS)
+        text *= 1 + (starts.stop + num_chars) // len(text)
+        return (text[start : start + num_chars] for start in starts)
 
 
 def turn_rates(game: str, form: str, num_chars: int, options: Options) -> list[float]:

@@ -111,7 +111,31 @@ def test_every_rank_gets_its_rows_of_everything():
 def test_a_batch_that_one_rank_cannot_carry_is_refused_by_all():
     messages = run_ranks(4, dispatch_a_bad_proto)
     assert len(set(messages)) == 1
-    assert "has gaps" in messages[0]
+    assert "; rank 1: the attention mask of a row is one run of ones" in messages[0]
+    assert messages[0].endswith("that of row 0 has gaps")
+
+
+def dispatch_uneven_protos() -> list[str]:
+    messages = []
+    for name in ("reward", "values", "uid"):
+        held = make_proto().rows(SOURCE.rows_of(dist.get_rank()))
+        if dist.get_rank() == 1:
+            mapping = held.non_tensor_batch if name == "uid" else held.batch
+            mapping[name] = mapping[name][1:]
+        with pytest.raises(ValueError, match="nothing was sent") as refused:
+            dispatch_data_proto(held, SOURCE, TARGET, transport="all_to_all", timeout_s=20.0)
+        messages.append(str(refused.value))
+    return messages
+
+
+def test_a_tensor_or_array_of_too_few_rows_on_one_rank_is_refused_by_all():
+    results = run_ranks(4, dispatch_uneven_protos)
+    assert all(messages == results[0] for messages in results)
+    rule = "; rank 1: everything has as many rows as the attention_mask, 3, "
+    assert [message.split(", 3, ")[1] for message in results[0]] == [
+        "'reward' is [2]", f"'values' is [2, {WIDTH}]", "'uid' is [2]",
+    ]  # fmt: skip
+    assert all(rule in message for message in results[0])
 
 
 def test_padding_and_what_follows_from_the_rest_do_not_travel():

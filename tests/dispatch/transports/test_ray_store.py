@@ -16,7 +16,9 @@ from earl_dispatch.transports.ray_store import Mailbox, _Store
 LENGTHS = (3, 0, 5, 1, 4, 2)
 SOURCE = Layout(owners=(0, 0, 1, 1, 0, 1), groups=((2, 0), (1,)))
 TARGET = Layout(owners=(1, 0, 0, 1, 1, 0), groups=((0, 1), (2,)))
+ALONE = Layout(owners=(0,) * 6, groups=((0,),))
 CHUNKED = Layout(owners=(0,) * 6, groups=((1, 2, 0),), num_chunks=3)
+PAIRS = ((SOURCE, TARGET), (SOURCE, CHUNKED), (ALONE, TARGET))
 TRANSPORTS = ("ray_store", "all_to_all", "gather_scatter", "pipelined")
 
 
@@ -24,8 +26,14 @@ def make_batch() -> Columns:
     return random_columns(LENGTHS, torch.Generator().manual_seed(3))
 
 
-def make_plan(target: Layout) -> TransferPlan:
-    return plan_transfer(SOURCE, target, sizes=RowSizes.of_columns(make_batch()))
+def make_plan(source: Layout, target: Layout) -> TransferPlan:
+    return plan_transfer(source, target, sizes=RowSizes.of_columns(make_batch()))
+
+
+def held_by(rank: int, source: Layout) -> Columns:
+    """Return what a rank holds; one without rows knows no more than the schema."""
+    held = chunk_of_columns(make_batch(), source, rank)
+    return held if held.num_rows else Columns.empty(held.schema())
 
 
 def dispatch_in_actor(rank: int, rendezvous: str) -> list[list[Columns]]:
@@ -35,11 +43,15 @@ def dispatch_in_actor(rank: int, rendezvous: str) -> list[list[Columns]]:
     dist.init_process_group(
         "gloo", init_method=rendezvous, rank=rank, world_size=3, timeout=timedelta(seconds=60)
     )
-    held = chunk_of_columns(make_batch(), SOURCE, rank)
     received = [
         [
-            dispatch(make_plan(target), held, transport=transport, timeout_s=60.0)
-            for target in (TARGET, CHUNKED)
+            dispatch(
+                make_plan(source, target),
+                held_by(rank, source),
+                transport=transport,
+                timeout_s=60.0,
+            )
+            for source, target in PAIRS
         ]
         for transport in TRANSPORTS
     ]
@@ -58,7 +70,7 @@ def dispatch_as_driver(address: str, environment: dict[str, str]) -> tuple[Colum
     ray.init(address=address, log_to_driver=False)
     rank = dist.get_rank()
     held = chunk_of_columns(make_batch(), SOURCE, rank)
-    received = dispatch(make_plan(TARGET), held, transport="ray_store", timeout_s=60.0)
+    received = dispatch(make_plan(SOURCE, TARGET), held, transport="ray_store", timeout_s=60.0)
     dist.barrier()
     deadline_s = time.monotonic() + 20.0
     while True:
@@ -106,7 +118,7 @@ def test_actors_form_a_group_and_get_the_same_through_the_store_as_directly(clus
     calls = [actor.call.remote(rank, rendezvous) for rank, actor in enumerate(actors)]
     for rank, results in enumerate(ray.get(calls, timeout=300)):
         for received in results:
-            for columns, target in zip(received, (TARGET, CHUNKED), strict=True):
+            for columns, (_, target) in zip(received, PAIRS, strict=True):
                 assert_same_bits(columns, chunk_of_columns(make_batch(), target, rank))
     mailbox = ray.get_actor("earl_dispatch_mailbox", namespace="earl_dispatch")
     assert ray.get(mailbox.take.remote("any session", 0), timeout=60) == {}
@@ -125,7 +137,7 @@ def test_processes_that_attach_to_a_cluster_use_its_store_and_leave_nothing_in_i
 def dispatch_without_ray() -> str:
     held = chunk_of_columns(make_batch(), SOURCE, dist.get_rank())
     with pytest.raises(ValueError, match="ray") as refused:
-        dispatch(make_plan(TARGET), held, transport="ray_store", timeout_s=20.0)
+        dispatch(make_plan(SOURCE, TARGET), held, transport="ray_store", timeout_s=20.0)
     return str(refused.value)
 
 

@@ -1,5 +1,11 @@
+import numpy as np
 import pytest
-from earl_envs.evaluation.intervals import difference_interval, wilson_interval
+from earl_envs.evaluation.intervals import (
+    Z_95,
+    difference_interval,
+    mean_interval,
+    wilson_interval,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,3 +68,51 @@ def test_counts_that_are_none_are_refused(successes, trials):
 def test_draws_count_as_half_a_success():
     low, high = wilson_interval(7.5, 20)
     assert wilson_interval(7, 20) < (low, high) < wilson_interval(8, 20)
+
+
+def test_the_interval_of_a_mean_takes_the_variance_for_that_of_a_rate():
+    scores = [1.0] * 10 + [0.5] * 10 + [0.0] * 5
+    # The mean is 15/25, the variance (10 * 0.4^2 + 10 * 0.1^2 + 5 * 0.6^2) / 24 = 3.5 / 24.
+    num_trials = 0.6 * 0.4 / (3.5 / 24 / 25)
+    low, high = mean_interval(scores)
+    assert low < 0.6 < high
+    for end in (low, high):
+        # What makes it a score interval: its ends are the rates that p just fails to reject.
+        assert (0.6 - end) ** 2 == pytest.approx(Z_95**2 * end * (1 - end) / num_trials)
+
+
+@pytest.mark.parametrize(
+    "scores", [[1.0, 0.5, 0.0], [1.0] * 12 + [0.5] * 7, [0.5] * 400, [1.0] * 30, [0] * 30, [0.25]]
+)
+def test_scores_that_tell_no_variance_are_a_trial_each(scores):
+    assert mean_interval(scores) == pytest.approx(wilson_interval(sum(scores), len(scores)))
+
+
+@pytest.mark.parametrize(
+    ("shares", "held_by_games"),
+    [
+        # Shares of pairs that score 0, 1/2 and 1. The start decides most games: the games of a
+        # pair differ, and counted one by one they leave the score too uncertain.
+        ((0.05, 0.80, 0.15), (0.98, 1.0)),
+        # Both games of a pair are the same game, and counted one by one they tell too much.
+        ((0.4, 0.0, 0.6), (0.0, 0.88)),
+    ],
+)
+def test_the_interval_of_a_mean_holds_it_as_often_as_it_says(shares, held_by_games):
+    rng, num_pairs, num_tries = np.random.default_rng(0), 60, 3000
+    mean = shares[1] / 2 + shares[2]
+    by_pairs = by_games = 0
+    for counts in rng.multinomial(num_pairs, shares, size=num_tries).tolist():
+        scores = np.repeat([0.0, 0.5, 1.0], counts).tolist()
+        low, high = mean_interval(scores)
+        by_pairs += low <= mean <= high
+        low, high = wilson_interval(2 * sum(scores), 2 * num_pairs)
+        by_games += low <= mean <= high
+    assert 0.935 < by_pairs / num_tries < 0.965
+    assert held_by_games[0] < by_games / num_tries < held_by_games[1]
+
+
+@pytest.mark.parametrize("scores", [[], [0.5, 1.5], [-0.5, 0.5], [float("nan")]])
+def test_scores_that_are_none_are_refused(scores):
+    with pytest.raises(ValueError, match="need at least one score, all in"):
+        mean_interval(scores)

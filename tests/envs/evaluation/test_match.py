@@ -1,9 +1,11 @@
 """Matches: seats exchanged, failures apart, counts by hand."""
 
 import pytest
-from earl_envs import EndReason, Game, RandomOpponent, register_game
-from earl_envs.evaluation.intervals import wilson_interval
-from earl_envs.evaluation.match import Tally, play_match
+from earl_envs import EndReason, Game, ParseFailure, RandomOpponent, register_game
+from earl_envs.evaluation.intervals import mean_interval
+from earl_envs.evaluation.match import play_match
+from earl_envs.evaluation.tally import Tally
+from earl_envs.opponents.endpoint import NoLegalMoveError
 
 ID = "earl/TicTacToe-v0"
 TOSS, SHARED, ALONE, THREE = (
@@ -104,6 +106,19 @@ class BrokenAs:
         return RandomOpponent().move(game, state, seat, rng)
 
 
+class Mute:
+    """Names no legal move in some seats and plays the first one in others."""
+
+    def __init__(self, *seats, failure):
+        self.seats = seats
+        self.failure = failure
+
+    def move(self, game, state, seat, rng):
+        if seat in self.seats:
+            raise NoLegalMoveError("m named no legal move", self.failure)
+        return game.legal(state)[0]
+
+
 def test_every_seed_is_played_once_from_each_seat():
     match = play_match(ID, "random", "first", num_games=20, seed=5)
     players = [tuple(episode.players) for episode in match.episodes]
@@ -168,6 +183,53 @@ def test_a_pair_with_a_failure_is_counted_apart_and_never_won():
     assert "BrokenAs in seat 0: RuntimeError: no idea" in "".join(e.detail for e in match.episodes)
 
 
+def test_a_player_that_never_names_a_legal_move_scores_the_floor():
+    mute = Mute(0, 1, failure=ParseFailure.UNPARSABLE)
+    match = play_match(ID, mute, "random", num_games=20, seed=0)
+
+    assert match.total == Tally(wins=0, draws=0, losses=20)
+    assert match.mean_returns == (-1.0, 1.0)
+    assert match.num_excluded == 0
+    assert match.end_reasons == {EndReason.UNPARSABLE: 20}
+    assert match.faults == {"Mute": {EndReason.UNPARSABLE: 20}, "random": {}}
+    assert match.episodes[1].detail == "Mute in seat 1: m named no legal move"
+
+
+def test_forfeits_and_errors_are_told_apart_by_player():
+    mute = Mute(1, failure=ParseFailure.ILLEGAL)
+    match = play_match(ID, BrokenAs(0), mute, num_games=60, seed=0)
+    failed = [e for e in match.episodes if e.end_reason is EndReason.OPPONENT_ERROR]
+
+    assert 0 < len(failed) < 20
+    assert match.faults == {
+        "BrokenAs": {EndReason.OPPONENT_ERROR: len(failed)},
+        "Mute": {EndReason.ILLEGAL_MOVE: 30 - len(failed)},
+    }
+    assert match.by_seat[0].wins == match.by_seat[0].games == 30 - len(failed)
+    assert match.describe().splitlines()[-2:] == [
+        f"by BrokenAs: opponent_error {len(failed)}",
+        f"by Mute: illegal_move {30 - len(failed)}",
+    ]
+
+
+def test_a_pair_scores_what_its_games_do_on_average():
+    match = play_match(ID, "random", "negamax:1", num_games=60, seed=3)
+    points = [
+        (1 + episode.returns[list(episode.players).index("random")]) / 2
+        for episode in match.episodes
+    ]
+
+    assert match.pair_scores == [
+        (a + b) / 2 for a, b in zip(points[::2], points[1::2], strict=True)
+    ]
+    assert len(set(match.pair_scores)) > 2
+    assert match.paired_interval == mean_interval(match.pair_scores)
+    assert (
+        play_match(TOSS, Constant(0), Constant(1), num_games=60, seed=0).pair_scores == [0.5] * 30
+    )
+    assert play_match(ALONE, Constant(4), Constant(1), num_games=4, seed=0).pair_scores == [1.0] * 2
+
+
 def test_a_match_in_which_every_pair_failed_says_why():
     with pytest.raises(ValueError, match=r"every pair of games failed.*the move 77 is not legal"):
         play_match(ID, Constant(77), "random", num_games=4, seed=0)
@@ -210,23 +272,17 @@ def test_a_longer_match_begins_with_the_shorter_one():
     assert list(long.episodes[:6]) == list(short.episodes)
 
 
-def test_rates_and_intervals_are_those_of_the_counts():
-    tally = Tally(wins=6, draws=2, losses=4)
-
-    assert (tally.win_rate, tally.draw_rate, tally.loss_rate) == (6 / 12, 2 / 12, 4 / 12)
-    assert tally.score == 7 / 12
-    assert tally.win_interval == wilson_interval(6, 12)
-    assert tally.draw_interval == wilson_interval(2, 12)
-    assert tally.loss_interval == wilson_interval(4, 12)
-    assert tally.score_interval == wilson_interval(7, 12)
-
-
 def test_a_report_reads_as_lines():
     match = play_match(ID, "random", "first", num_games=10, seed=0)
     lines = match.describe().splitlines()
 
     assert lines[0] == "earl/TicTacToe-v0: random against first, 10 games, 0 left out"
-    assert lines[1].startswith(f"score {match.total.score:.1%} [")
+    low, high = match.total.score_interval
+    paired_low, paired_high = match.paired_interval
+    assert lines[1].startswith(
+        f"score {match.total.score:.1%} [{low:.1%}, {high:.1%}], "
+        f"by seeds [{paired_low:.1%}, {paired_high:.1%}], mean returns "
+    )
     assert [line.split(":")[0] for line in lines[2:]] == ["all seats", "seat 0", "seat 1", "ended"]
     assert f"won {match.total.win_rate:.1%}" in lines[2]
     assert lines[5] == "ended: finished 10"

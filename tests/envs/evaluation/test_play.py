@@ -2,12 +2,20 @@
 
 import numpy as np
 import pytest
-from earl_envs import EndReason, Game, RandomOpponent, make_game, register_game
+from earl_envs import (
+    EndReason,
+    Game,
+    ParseFailure,
+    RandomOpponent,
+    make_game,
+    register_game,
+)
 from earl_envs.evaluation.play import Seating, play_games
+from earl_envs.opponents.endpoint import NoLegalMoveError
 from earl_envs.opponents.pool import OpponentPool, PoolMember
 
 ID = "earl/TicTacToe-v0"
-FRAGILE = "test/FragilePlay-v0"
+FRAGILE, GENEROUS = "test/FragilePlay-v0", "test/GenerousPlay-v0"
 
 
 class Fragile(Game):
@@ -37,6 +45,34 @@ class Fragile(Game):
 
     def move_name(self, state, action):
         return "[go]"
+
+
+class Generous(Fragile):
+    """Nobody agrees on what a forfeit costs."""
+
+    def forfeit(self, seat):
+        return (1.0,)
+
+
+class Mute:
+    """Plays one move, then names none."""
+
+    def __init__(self, failure):
+        self.failure = failure
+
+    def move(self, game, state, seat, rng):
+        if len(game.legal(state)) < 8:
+            raise NoLegalMoveError("said nothing", self.failure)
+        return game.legal(state)[0]
+
+
+class Remote:
+    """Random, asked for several moves at a time."""
+
+    max_concurrent_moves = 4
+
+    def move(self, game, state, seat, rng):
+        return RandomOpponent().move(game, state, seat, rng)
 
 
 class Raising:
@@ -100,6 +136,40 @@ def test_a_player_that_fails_wins_nothing_and_harms_no_neighbour(culprit, detail
     assert played[3].end_reason is EndReason.OPPONENT_ERROR
     assert detail in played[3].detail
     assert tuple(played[3].returns) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("failure", list(ParseFailure))
+def test_a_player_that_names_no_legal_move_forfeits_where_it_stands(failure):
+    players = {"x": RandomOpponent(), "y": RandomOpponent(), "mute": Mute(failure)}
+    plan = seatings(6)
+    plan[3] = Seating(episode=3, game_seed=103, players=("x", "mute"))
+    played = play_games(ID, players, plan, seed=3)
+
+    assert [e for i, e in enumerate(played) if i != 3] == [
+        e for i, e in enumerate(play_games(ID, players, seatings(6), seed=3)) if i != 3
+    ]
+    assert played[3].end_reason is EndReason(failure.value)
+    assert tuple(played[3].returns) == (1.0, -1.0)
+    assert played[3].detail == "mute in seat 1: said nothing"
+    assert played[3].positions()[-1].seat == 1
+    assert len(played[3].game.moves) == 3
+
+
+def test_a_forfeit_that_the_rules_cannot_score_is_theirs():
+    register_game(GENEROUS, Generous)
+    players = {"x": Answering(0), "y": Mute(ParseFailure.UNPARSABLE)}
+    (episode,) = play_games(GENEROUS, players, seatings(1), seed=0)
+
+    assert episode.end_reason is EndReason.ENV_ERROR
+    assert tuple(episode.returns) == (0.0, 0.0)
+    assert "forfeit() must be 2 finite scores" in episode.detail
+
+
+def test_players_asked_at_the_same_time_play_the_same_games():
+    one_by_one = play_games(ID, {"x": RandomOpponent(), "y": RandomOpponent()}, seatings(9), seed=3)
+
+    assert play_games(ID, {"x": Remote(), "y": Remote()}, seatings(9), seed=3) == one_by_one
+    assert play_games(ID, {"x": Remote(), "y": RandomOpponent()}, seatings(9), seed=3) == one_by_one
 
 
 def test_a_numpy_integer_is_a_move():

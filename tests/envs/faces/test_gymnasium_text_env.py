@@ -6,6 +6,7 @@ import pickle
 import gymnasium
 import pytest
 from earl_envs.faces.gymnasium_text_env import AnyText, GameTextEnv
+from earl_envs.faces.text_limits import TextLimits
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
@@ -51,6 +52,63 @@ def test_the_first_message_has_the_rules_and_the_next_the_board_alone():
     ]
     assert env.reset(seed=0)[0] == f"{RULES}\n\n11 stones", "nothing of the last episode is kept"
     assert len(env.reset(seed=0)[1]["messages"]) == 2
+
+
+def test_every_reply_is_accounted_for_and_the_turns_to_come_are_told():
+    env = make(opponent=TakesOne(), count_tokens=len, illegal="retry(1)")
+    _, first = env.reset(seed=0)
+    assert "usage" not in first
+    assert first["predicted_remaining_turns"] == 11 / 2
+    told = sum(len(message["content"]) for message in first["messages"])
+    info = env.step("hm")[4]
+    assert info["usage"] == {
+        "seat": 0, "turn": 0, "prompt_tokens": told, "reply_tokens": 2, "cut": False
+    }  # fmt: skip
+    told = sum(len(message["content"]) for message in info["messages"])
+    info = env.step("it is [3]")[4]
+    assert (info["usage"]["prompt_tokens"], info["usage"]["reply_tokens"]) == (told, 9)
+    assert info["predicted_remaining_turns"] == 9 / 2
+    while True:
+        _, _, terminated, _, info = env.step("[1]")
+        if terminated:
+            break
+    assert "predicted_remaining_turns" not in info
+    assert info["usage"]["turn"] == 8
+
+
+@pytest.mark.parametrize(
+    ("limits", "reply", "reason", "num_moves"),
+    [
+        (TextLimits(turns=2), "[1]", "move_limit", 2),
+        (TextLimits(reply_tokens=4), "so [", "turn_token_limit", 0),
+        (TextLimits(context_tokens=len(RULES) + 20), "[1]", "context_limit", 2),
+        (TextLimits(context_tokens=len(RULES) + 14), "[1] or ", "turn_token_limit", 0),
+    ],
+)
+def test_an_episode_at_its_limit_is_truncated_and_worth_nothing(limits, reply, reason, num_moves):
+    env = make(opponent=TakesOne(), limits=limits, count_tokens=len)
+    env.reset(seed=0)
+    _, reward, terminated, truncated, info = env.step(reply)
+    assert (reward, terminated, truncated, info["end_reason"]) == (0.0, False, True, reason)
+    assert (info["winner"], info["returns"].tolist()) == (-1, [0, 0])
+    assert len(env.unwrapped.record().moves) == num_moves
+
+
+def test_a_reply_that_fills_its_room_with_an_answer_counts():
+    env = make(opponent=TakesOne(), limits=TextLimits(reply_tokens=3), count_tokens=len)
+    env.reset(seed=0)
+    info = env.step("[1]")[4]
+    assert info["usage"]["cut"]
+    assert "end_reason" not in info
+
+
+def test_a_first_prompt_that_does_not_fit_is_told_by_the_first_step():
+    env = make(limits=TextLimits(context_tokens=5))
+    assert env.reset(seed=0)[1]["end_reason"] == "context_limit"
+    _, reward, terminated, truncated, info = env.step("[1]")
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert info["detail"].endswith("leaves no room for a reply")
+    assert "usage" not in info
 
 
 @pytest.mark.parametrize("opponent", [None, "self"])

@@ -55,6 +55,12 @@ MISUSES = {
     "GameTextEnv(ID, seat='0')": "seat must be an integer, got '0'",
     "GameTextEnv(ID, opponent=Player)": "opponent must be a player",
     "GameTextEnv(ID).reset(seed=1.5)": "seed must be an integer, got 1.5",
+    "GameTextEnv(ID, history=5)": "unknown history policy '5'",
+    "GameTextEnv(ID, limits=5)": "limits must be TextLimits(...) or None, got 5",
+    "GameTextEnv(ID, count_tokens=5)": "count_tokens must be a function of a text, got 5",
+    "(e := GameTextEnv(ID), e.reset(seed=0), e.step(b'[1]'))": "must be a string, got b'[1]'",
+    "TextLimits(turns=0)": "turns must be >= 1, got 0",
+    "TextLimits(reply_tokens=1.5)": "reply_tokens must be an integer, got 1.5",
     "GameVectorEnv(1.5, ID)": "num_envs must be an integer, got 1.5",
     "GameVectorEnv(2, ID, illegal=5)": "illegal must be a string",
     "GameVectorEnv(2, ID, opponent=5)": "opponent must be a player",
@@ -78,6 +84,7 @@ from earl_envs import pettingzoo_env, pettingzoo_parallel_env
 from earl_envs.faces.gymnasium_env import GameEnv
 from earl_envs.faces.gymnasium_text_env import GameTextEnv
 from earl_envs.faces.gymnasium_vector import GameVectorEnv
+from earl_envs.faces.text_limits import TextLimits
 
 ID = "earl/TicTacToe-v0"
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,10 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from earl_envs import make_game
-from earl_envs.opponents.endpoint import EndpointError, EndpointOpponent
+from earl_envs import EndReason, ParseFailure, RandomOpponent, make_game
+from earl_envs.evaluation.match import play_match
+from earl_envs.evaluation.play import Seating, play_games
+from earl_envs.opponents.asking import ask_each
+from earl_envs.opponents.endpoint import EndpointError, EndpointOpponent, NoLegalMoveError
 
-GAME = make_game("earl/TicTacToe-v0")
+ID = "earl/TicTacToe-v0"
+GAME = make_game(ID)
 STATE = (0b000_010_000, 0b000_000_001)
 
 
@@ -31,8 +36,17 @@ class Server:
         """Give these contents in turn, the last one for ever."""
 
         def answer(handler, place):
-            content = replies[min(place, len(replies) - 1)]
-            send(handler, json.dumps({"choices": [{"message": {"content": content}}]}).encode())
+            say(handler, replies[min(place, len(replies) - 1)])
+
+        self.answer = answer
+
+    def play(self, *, delay_s: float = 0.0) -> None:
+        """Take a free cell that depends on board and seed alone."""
+
+        def answer(handler, place):
+            time.sleep(delay_s)
+            free = [c for c in handler.body["messages"][1]["content"] if c.isdigit()]
+            say(handler, f"[{free[handler.body['seed'] % len(free)]}]")
 
         self.answer = answer
 
@@ -44,6 +58,16 @@ def send(handler, body: bytes, *, status: int = 200, length: int | None = None) 
     handler.wfile.write(body)
 
 
+def say(handler, content: str | None) -> None:
+    send(handler, json.dumps({"choices": [{"message": {"content": content}}]}).encode())
+
+
+class ManyCallers(ThreadingHTTPServer):
+    request_queue_size = 64
+    daemon_threads = True
+    block_on_close = False
+
+
 @pytest.fixture
 def server(monkeypatch) -> Iterator[Server]:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -51,8 +75,8 @@ def server(monkeypatch) -> Iterator[Server]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            state.bodies.append(json.loads(body))
+            self.body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            state.bodies.append(self.body)
             state.paths.append(self.path)
             state.keys.append(self.headers["Authorization"])
             with contextlib.suppress(OSError):  # the client may have gone
@@ -61,9 +85,7 @@ def server(monkeypatch) -> Iterator[Server]:
         def log_message(self, *arguments):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        http.daemon_threads = True
-        http.block_on_close = False
+    with ManyCallers(("127.0.0.1", 0), Handler) as http:
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         state.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
@@ -132,11 +154,75 @@ def test_replies_without_a_legal_move_are_asked_for_again(server, reply):
     assert len(server.bodies) == 3
 
 
-def test_too_many_such_replies_are_an_error(server):
-    server.say("[5]")
-    with pytest.raises(EndpointError, match=r"m named no legal move in 2 replies: '\[5\]' is not"):
+@pytest.mark.parametrize(
+    ("last", "failure", "detail"),
+    [
+        ("[5]", ParseFailure.ILLEGAL, r"'\[5\]' is not legal now$"),
+        ("no idea", ParseFailure.UNPARSABLE, "no complete .*$"),
+        (None, ParseFailure.UNPARSABLE, "no complete .*$"),
+    ],
+)
+def test_after_too_many_such_replies_it_says_what_was_wrong_with_the_last(
+    server, last, failure, detail
+):
+    server.say("[77]", last)
+    with pytest.raises(
+        NoLegalMoveError, match=f"^m named no legal move in 2 replies: {detail}"
+    ) as e:
         ask(server, num_retries=1)
+    assert isinstance(e.value, EndpointError)
+    assert e.value.failure is failure
     assert len(server.bodies) == 2
+    copy = pickle.loads(pickle.dumps(e.value))
+    assert (str(copy), copy.failure) == (str(e.value), failure)
+
+
+def test_a_model_that_writes_garbage_loses_its_matches(server):
+    server.say("no idea")
+    opponent = EndpointOpponent(server.url, model="m", num_retries=0)
+    match = play_match(ID, opponent, "random", num_games=6, seed=0)
+    assert (match.total.losses, match.total.score, match.num_excluded) == (6, 0.0, 0)
+    assert match.faults["EndpointOpponent"] == {EndReason.UNPARSABLE: 6}
+
+
+def test_a_server_that_fails_loses_nothing(server):
+    server.answer = lambda handler, place: send(handler, b"broken", status=500)
+    with pytest.raises(ValueError, match=r"every pair of games failed.*answered 500"):
+        play_match(ID, EndpointOpponent(server.url, model="m"), "random", num_games=2, seed=0)
+
+
+def test_many_moves_take_as_long_as_one(server):
+    server.play(delay_s=0.05)
+
+    def answers(**options):
+        opponent = EndpointOpponent(server.url, model="m", **options)
+        start_s = time.monotonic()
+        moves = ask_each(
+            [opponent] * 8,
+            lambda place: opponent.move(GAME, STATE, 0, np.random.default_rng(place)),
+        )
+        return moves, time.monotonic() - start_s
+
+    at_once, at_once_s = answers()
+    one_by_one, one_by_one_s = answers(max_concurrent_moves=1)
+    assert at_once == one_by_one
+    assert len(set(at_once)) > 2
+    assert one_by_one_s >= 8 * 0.05
+    assert at_once_s < one_by_one_s / 2
+
+
+def test_a_match_is_the_same_however_many_are_asked_at_a_time(server):
+    server.play()
+
+    def played(limit):
+        model = EndpointOpponent(server.url, model="m", max_concurrent_moves=limit)
+        plan = [Seating(episode=i, game_seed=i, players=("m", "r")) for i in range(6)]
+        return play_games(ID, {"m": model, "r": RandomOpponent()}, plan, seed=1)
+
+    games = played(32)
+    assert games == played(1)
+    assert {game.end_reason for game in games} == {EndReason.FINISHED}
+    assert len({tuple(game.game.moves) for game in games}) == 6
 
 
 def test_the_key_comes_from_the_environment_or_the_caller(server, monkeypatch):
@@ -252,6 +338,7 @@ def test_nobody_there_is_an_error():
         ("http://host/v1", {"model": ""}, "an endpoint needs the name of a model"),
         ("http://host/v1", {"timeout_s": 0}, "timeout_s must be > 0, got 0"),
         ("http://host/v1", {"num_retries": -1}, "num_retries must be >= 0, got -1"),
+        ("http://host/v1", {"max_concurrent_moves": 0}, "max_concurrent_moves must be >= 1, got 0"),
     ],
 )
 def test_bad_options_are_refused(url, options, message):

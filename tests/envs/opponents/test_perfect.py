@@ -55,14 +55,19 @@ def test_hidden_information_is_refused(hidden_coin):
         PerfectOpponent().move(hidden_coin, (0, -1), 0, np.random.default_rng(0))
 
 
-def test_connect_four_needs_numba_and_says_where_it_is():
+def test_connect_four_needs_numba_beyond_the_book_and_says_where_it_is(random_stones):
     code = (
         "import sys; sys.modules['numba'] = None;"
         "import numpy as np; from earl_envs import make_game, make_opponent;"
-        f"make_opponent('perfect').move(make_game({C4!r}), (0, 0), 0, np.random.default_rng(0))"
+        f"game, rng = make_game({C4!r}), np.random.default_rng(0);"
+        "player = make_opponent('perfect');"
+        "print(player.move(game, (0, 0), 0, rng), flush=True);"
+        f"player.move(game, {random_stones(12, 0)}, 0, rng)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 1
-    assert "ImportError: perfect play of Connect Four needs numba: pip install earl-envs[fast]" in (
-        ran.stderr
-    )
+    assert ran.stdout == "3\n"
+    assert (
+        "ImportError: perfect play of Connect Four beyond its book needs numba: "
+        "pip install earl-envs[fast]"
+    ) in ran.stderr

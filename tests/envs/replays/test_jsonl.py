@@ -37,3 +37,11 @@ def test_a_line_that_is_no_episode_is_named(tmp_path, line):
     with pytest.raises(ValueError, match=r"line 1 of '.*bad.jsonl' is no episode") as refusal:
         list(read_episodes(tmp_path / "bad.jsonl"))
     assert "\n" not in str(refusal.value)
+
+
+def test_a_line_of_a_training_run_is_sent_where_it_is_read(tmp_path):
+    (tmp_path / "run.jsonl").write_text('{"game_id":"earl/TicTacToe-v0","games":[],"seat":0}\n')
+    with pytest.raises(
+        ValueError, match=r"line 1 of .* earl_trainer\.tracking\.episode_rows\.episode_records$"
+    ):
+        list(read_episodes(tmp_path / "run.jsonl"))

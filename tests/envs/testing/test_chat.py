@@ -49,7 +49,7 @@ def test_a_forfeit_that_raises_is_caught(stones, findings_of):
 
 def test_a_policy_that_moves_by_itself_is_caught(findings_with):
     class Moves(ChatEnv):
-        def step(self, reply):
+        def step(self, reply, *, cut=False):
             self.play(0)
             return ChatStep(action=0)
 
@@ -59,10 +59,57 @@ def test_a_policy_that_moves_by_itself_is_caught(findings_with):
     assert "got moved" in found
 
 
+def test_an_illegal_move_that_counts_as_unreadable_is_caught(findings_with):
+    class Confuses(ChatEnv):
+        def step(self, reply, *, cut=False):
+            step = super().step(reply, cut=cut)
+            if self.end_reason is EndReason.ILLEGAL_MOVE:
+                self.end_reason = EndReason.UNPARSABLE
+            return step
+
+    found = findings_with("illegal_policies", Confuses)
+    assert found[0].startswith(
+        "under forfeit the illegal move [2] must have the outcome illegal_move, got unparsable"
+    )
+    assert found[0].endswith(": 1 stones")
+
+
+def test_an_illegal_move_that_is_replaced_unasked_is_caught(findings_with):
+    class Replaces(ChatEnv):
+        def step(self, reply, *, cut=False):
+            legal = self.game.legal(self.state)
+            return super().step("[1]" if reply == "[2]" and legal == [0] else reply, cut=cut)
+
+    found = findings_with("illegal_policies", Replaces)
+    assert any("under retry(2) the illegal move [2] must have" in finding for finding in found)
+    assert any("got moved" in finding for finding in found)
+
+
+@pytest.mark.parametrize("reason", ["context_limit", "move_limit", "turn_token_limit"])
+def test_a_cut_that_somebody_wins_is_caught(findings_with, reason):
+    class Wins(ChatEnv):
+        def fail(self, why, detail):
+            super().fail(why, detail)
+            if why == reason:
+                self.returns = (1.0, -1.0)
+
+    found = findings_with("end_reasons", Wins)
+    assert f"ends for {reason} must score 0, got {reason} with (1.0, -1.0)" in "".join(found)
+
+
+def test_a_cut_reply_that_counts_as_a_wrong_one_is_caught(findings_with):
+    class Punishes(ChatEnv):
+        def step(self, reply, *, cut=False):
+            return super().step(reply)
+
+    (found, *_) = findings_with("end_reasons", Punishes)
+    assert "ends for turn_token_limit must score 0, got unparsable with (-1.0, 1.0)" in found
+
+
 def test_garbage_that_pays_is_caught(findings_with):
     class Pays(ChatEnv):
-        def step(self, reply):
-            step = super().step(reply)
+        def step(self, reply, *, cut=False):
+            step = super().step(reply, cut=cut)
             if self.done:
                 self.returns = (1.0, 1.0)
             return step
@@ -75,9 +122,9 @@ def test_words_that_reach_another_seat_are_caught(findings_with):
     class Leaks(ChatEnv):
         said = ""
 
-        def step(self, reply):
+        def step(self, reply, *, cut=False):
             self.said += reply
-            return super().step(reply)
+            return super().step(reply, cut=cut)
 
         def messages(self, seat):
             return [*super().messages(seat), Message(role="user", content=self.said)]
@@ -108,8 +155,8 @@ def test_an_end_outside_the_vocabulary_is_caught(findings_with):
 
 def test_a_finished_conversation_that_goes_on_is_caught(findings_with):
     class GoesOn(ChatEnv):
-        def step(self, reply):
-            return ChatStep(action=None) if self.done else super().step(reply)
+        def step(self, reply, *, cut=False):
+            return ChatStep(action=None) if self.done else super().step(reply, cut=cut)
 
     assert findings_with("end_reasons", GoesOn)[0].startswith("a reply after the end must be refus")
 
@@ -158,8 +205,8 @@ def test_prompts_that_keep_what_they_should_drop_are_caught(findings_with):
         def __init__(self, game, history):
             super().__init__(game, history="full")
 
-        def step(self, reply):
-            return super().step("word " * 100 + reply)
+        def step(self, reply, *, cut=False):
+            return super().step("word " * 100 + reply, cut=cut)
 
     (found, *_) = findings_with("prompt_growth", Keeps)
     assert found.startswith("under board-only a prompt must hold rules and board, ")

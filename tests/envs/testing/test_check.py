@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 from earl_envs.registry import GAMES
-from earl_envs.testing import CHECKS, GameCheckError, check_game
+from earl_envs.testing import CHECKS, Finding, GameCheckError, check, check_game, strength
 from earl_envs.testing.check import find
 
 SLOWER = ("gymnasium", "pettingzoo", "strong", "spawn")
@@ -24,7 +24,9 @@ OPENSPIEL = ["breakthrough", "connect_four", "goofspiel", "hex", "kuhn_poker", "
 def test_listed_games_are_sound(game_id):
     # In a process of its own, as a user would: the checker of annotations that these tests run
     # under makes a million calls of the rules several times slower.
-    code = f"from earl_envs.testing import check_game; check_game({game_id!r}, num_games=20)"
+    code = (
+        f"from earl_envs.testing import CHECKS, check_game; check_game({game_id!r}, checks=CHECKS)"
+    )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
 
@@ -53,6 +55,16 @@ def test_a_liar_fails_with_everything_that_is_wrong_and_where(register, stones):
     message = str(caught.value)
     assert message.startswith("liar/Liar-v0: 3 of 5 checks passed\n  resample: seat 0 can tell ")
     assert "\n  move_round_trip: legal actions 0 and 1 are both named [take]\n    at " in message
+
+
+def test_what_a_check_could_not_decide_is_noted_and_passes(monkeypatch, register, stones):
+    def undecided(context):
+        yield Finding(wrong="not decided: it is too long", is_note=True)
+
+    monkeypatch.setattr(check, "CHECKS", {**CHECKS, "scores": undecided})
+    report = check_game(register(stones), num_games=3, checks=["scores"])
+    assert report.passed == ("declaration", "playthrough", "scores")
+    assert str(report).endswith("3 of 3 checks passed\n  scores: not decided: it is too long")
 
 
 def test_nothing_is_derived_from_rules_that_do_not_hold(register, stones):
@@ -180,5 +192,8 @@ def test_games_that_cannot_be_made_are_refused_in_one_line(register, stones):
         check_game(register(Abstract))
 
 
-def test_sealed_choices_that_begin_in_mid_game_are_sound(register, sealed):
-    assert "strong_beats_random" in check_game(register(sealed)).passed
+def test_sealed_choices_that_begin_in_mid_game_are_sound(monkeypatch, register, sealed):
+    monkeypatch.setattr(strength, "_MAX_RULE_CALLS", 1_000)
+    report = check_game(register(sealed), num_games=50)
+    assert "strong_beats_random" in report.passed
+    assert list(report.notes) == ["strong_beats_random"]

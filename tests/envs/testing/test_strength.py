@@ -1,18 +1,35 @@
-"""Games in which playing well does not pay are caught; games of chance are left alone."""
+"""Games in which playing well does not pay are caught; where nobody can tell, that is noted."""
+
+import math
 
 import pytest
-from earl_envs.evaluation.match import play_match
 from earl_envs.games.kuhn_poker import KuhnPoker
 from earl_envs.testing import strength
+from earl_envs.testing.strength import Searcher, strong_beats_random
 
 
 @pytest.fixture
 def little_effort(monkeypatch):
     monkeypatch.setattr(strength, "_MAX_SIMULATIONS", 20)
+    monkeypatch.setattr(strength, "_MAX_RULE_CALLS", 12_000)
 
 
-def test_search_beats_random_moves_in_honest_games(little_effort, stones, findings_of):
-    assert findings_of("strong_beats_random", stones) == []
+@pytest.fixture
+def searched_by(monkeypatch):
+    def use(spec, *, has_to_win):
+        searcher = Searcher(spec=spec, calls_per_game=100_000.0, has_to_win=has_to_win)
+        monkeypatch.setattr(strength, "_tree_searcher", lambda context, **effort: searcher)
+
+    return use
+
+
+def test_search_beats_random_moves_from_both_seats(little_effort, stones, context_of, monkeypatch):
+    seen = []
+    interval = strength._interval
+    monkeypatch.setattr(strength, "_interval", lambda d: seen.append(interval(d)) or seen[-1])
+    assert list(strong_beats_random(context_of(stones))) == []
+    assert len(seen) % 2 == 0
+    assert all(low > 0 for low, _ in seen[-2:])
 
 
 def test_scores_that_have_nothing_to_do_with_the_moves_are_caught(
@@ -35,22 +52,79 @@ def test_scores_that_have_nothing_to_do_with_the_moves_are_caught(
             return state[2]
 
     (found,) = findings_of("strong_beats_random", Fate)
-    assert found.startswith("mcts:20 scores 0.50 [0.36, 0.64] against random moves")
+    assert found.startswith("mcts:20 in seat 0 scores [+0.00, +0.00] more than random moves do")
 
 
-def test_games_of_chance_or_secrets_or_one_seat_are_left_alone(
-    monkeypatch, stones, sealed, findings_of
+def test_one_seat_in_which_moves_mean_nothing_is_caught(little_effort, stones, findings_of):
+    class OneSided(stones):
+        """Seat 1 takes one stone whatever it says."""
+
+        def apply(self, state, action):
+            return super().apply(state, action if state[1] == 0 else 0)
+
+    (found,) = findings_of("strong_beats_random", OneSided)
+    assert found.startswith("mcts:20 in seat 1 scores [+0.00, +0.00] more than random moves do")
+
+
+def test_a_search_no_better_than_random_moves_fails(searched_by, stones, findings_of):
+    searched_by("random", has_to_win=True)
+    (found,) = findings_of("strong_beats_random", stones)
+    assert found.startswith(
+        "random in seat 0 scores [+0.00, +0.00] more than random moves do there"
+    )
+
+
+def test_in_games_of_secrets_that_is_a_note(searched_by, sealed, context_of):
+    searched_by("random", has_to_win=False)
+    noted = list(strong_beats_random(context_of(sealed)))
+    assert [note.is_note for note in noted] == [True, True]
+    assert noted[0].wrong.startswith("not decided: random in seat 0 scores [")
+
+
+@pytest.mark.slow
+def test_poker_is_decided_by_its_mean_score(monkeypatch, context_of):
+    monkeypatch.setattr(strength, "_MAX_BLIND_SIMULATIONS", 30)
+    assert list(strong_beats_random(context_of(KuhnPoker, num_games=100))) == []
+
+
+@pytest.mark.parametrize(("worth", "fails"), [(-0.1, True), (0.1, False)])
+def test_in_games_too_big_for_trees_only_a_loss_fails(
+    monkeypatch, stones, context_of, worth, fails
 ):
+    monkeypatch.setattr(strength, "_tree_searcher", lambda context, **effort: None)
+    monkeypatch.setattr(strength, "_gains", lambda context, searcher: [(-0.3, worth)] * 2)
+    found = list(strong_beats_random(context_of(stones)))
+    assert [finding.is_note for finding in found] == [not fails, not fails]
+    assert found[0].wrong.removeprefix("not decided: ").startswith("negamax:2 in seat 0 scores [-0")
+
+
+def test_secrets_too_big_for_trees_are_noted_and_not_played(monkeypatch, sealed, context_of):
+    monkeypatch.setattr(strength, "_tree_searcher", lambda context, **effort: None)
+    monkeypatch.setattr(strength, "play_match", lambda *args, **options: pytest.fail("was played"))
+    (note,) = strong_beats_random(context_of(sealed))
+    assert (note.is_note, note.wrong) == (
+        True,
+        "not decided: games are too long for tree search",
+    )
+
+
+def test_games_without_rivals_are_left_alone(monkeypatch, stones, findings_of):
     class Alone(stones):
         num_seats = 1
 
-    def refuse(*args, **options):
-        pytest.fail("no match should be played")
+        def apply(self, state, action):
+            return state[0] - action - 1, 0
 
-    monkeypatch.setattr(strength, "play_match", refuse)
-    assert findings_of("strong_beats_random", sealed, num_games=100) == []
-    assert findings_of("strong_beats_random", KuhnPoker) == []
+        def returns(self, state):
+            return None if state[0] else (1.0,)
+
+    class Shared(stones):
+        def returns(self, state):
+            return None if state[0] else (1.0, 1.0)
+
+    monkeypatch.setattr(strength, "play_match", lambda *args, **options: pytest.fail("was played"))
     assert findings_of("strong_beats_random", Alone) == []
+    assert findings_of("strong_beats_random", Shared) == []
 
 
 def test_the_effort_of_a_match_is_bounded(context_of, stones):
@@ -69,32 +143,34 @@ def test_the_effort_of_a_match_is_bounded(context_of, stones):
         def apply(self, state, action):
             return super().apply(state, action % min(state[0], 2))
 
-    assert strength._searcher(context_of(stones)) == ("mcts:400", True)
-    assert strength._searcher(context_of(Long, num_games=2)) == ("negamax:2", False)
-    assert strength._searcher(context_of(Wide, num_games=2)) == ("negamax:1", False)
+    small, long, wide = (context_of(game, num_games=2) for game in (stones, Long, Wide))
+    open_, blind = (strength._tree_searcher(small, is_open=is_open) for is_open in (True, False))
+    assert (open_.spec, open_.has_to_win) == ("mcts:1000", True)
+    assert (blind.spec, blind.has_to_win) == ("mcts:100", False)
+    for big in (long, wide):
+        assert strength._tree_searcher(big, is_open=True) is None
+    assert strength._depth_searcher(long).spec == "negamax:2"
+    assert strength._depth_searcher(wide).spec == "negamax:1"
+    assert strength._depth_searcher(wide).calls_per_game > 10_000
 
 
-def test_a_search_that_proves_nothing_is_let_pass_only_in_games_too_big_for_more(
-    monkeypatch, stones, findings_of
-):
-    monkeypatch.setattr(strength, "_searcher", lambda context: ("random", False))
-    assert findings_of("strong_beats_random", stones) == []
-    monkeypatch.setattr(strength, "_searcher", lambda context: ("random", True))
-    assert findings_of("strong_beats_random", stones)[0].startswith("random scores ")
+def test_matches_grow_until_the_effort_is_spent(monkeypatch, stones, context_of):
+    played = []
+    play = strength._play
+
+    def count(context, spec, num_games):
+        played.append(num_games)
+        return play(context, "random", num_games)
+
+    monkeypatch.setattr(strength, "_play", count)
+    costly = Searcher(spec="random", calls_per_game=strength._MAX_RULE_CALLS / 50, has_to_win=True)
+    strength._gains(context_of(stones), costly)
+    assert played == [12, 12, 36, 36]
 
 
-def test_a_search_that_loses_is_caught_in_any_game(monkeypatch, stones, findings_of):
-    def lost_match(game_id, a, b, **options):
-        return play_match(game_id, b, "minimax", **options)
-
-    monkeypatch.setattr(strength, "play_match", lost_match)
-    monkeypatch.setattr(strength, "_searcher", lambda context: ("negamax:1", False))
-    (found,) = findings_of("strong_beats_random", stones)
-    assert found.startswith("negamax:1 scores 0.")
-
-
-def test_a_seat_in_which_search_is_worse_than_chance_is_caught(monkeypatch, stones, findings_of):
-    monkeypatch.setattr(strength, "_random_interval", lambda context, seat: (seat * 1.1, 1.2))
-    monkeypatch.setattr(strength, "_searcher", lambda context: ("minimax", True))
-    (found,) = findings_of("strong_beats_random", stones)
-    assert found.startswith("minimax in seat 1 scores [")
+def test_the_interval_is_students():
+    scores = [1.0, 0.0, 2.0, 1.0] * 8
+    low, high = strength._interval(scores)
+    half = 2.0395 * math.sqrt(16 / 31) / math.sqrt(32)  # t of 31 degrees of freedom
+    assert (low, high) == pytest.approx((1 - half, 1 + half), rel=1e-3)
+    assert strength._interval([1.0]) == (-math.inf, math.inf)

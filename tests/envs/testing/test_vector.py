@@ -80,6 +80,29 @@ def test_a_finished_environment_that_goes_on_is_caught(findings_with):
     )
 
 
+@pytest.mark.parametrize(("option", "shown"), [("seat", "seat=1"), ("opponent", "opponent=None")])
+def test_a_fault_of_another_seating_is_caught(monkeypatch, stones, findings_of, option, shown):
+    real = gymnasium.make_vec
+
+    def ignore(*args, **options):
+        options.pop(option, None)
+        return real(*args, **options)
+
+    monkeypatch.setattr(vector.gymnasium, "make_vec", ignore)
+    (found, *_) = findings_of("gymnasium_vector", stones)
+    assert found.startswith(f"vector environment in mode NextStep, {shown}: ")
+
+
+def test_a_wrong_seat_is_caught(findings_with):
+    class Elsewhere(Altered):
+        def step(self, actions):
+            *others, infos = self._envs.step(actions)
+            return *others, {**infos, "seat": infos["seat"] + 1}
+
+    (found, *_) = findings_with(Elsewhere)
+    assert "seat of environment" in found
+
+
 def test_wrong_masks_are_caught(findings_with):
     class AllLegal(Altered):
         def step(self, actions):

@@ -1,5 +1,7 @@
 """What is alike in every episode played by text."""
 
+import inspect
+import json
 import subprocess
 import sys
 
@@ -104,11 +106,87 @@ def test_reset_forgets_the_last_episode():
         (lambda: _begun().messages(2), r"seat must be in 0\.\.1, got 2"),
         (lambda: _begun().observation(-1), r"seat must be in 0\.\.1, got -1"),
         (lambda: _begun().fail(EndReason.FINISHED), "one of .*; got 'finished'"),
+        (lambda: _begun().prompt_tokens(2), r"seat must be in 0\.\.1, got 2"),
     ],
 )
 def test_wrong_arguments_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_length_of_a_prompt_is_known_before_the_reply():
+    episode = _begun(history="last-1")
+    for reply in ("one", "two!", "three"):
+        for seat in (0, 1):
+            assert episode.prompt_tokens(seat) == sum(map(len, _contents(episode, seat)))
+        episode.step(reply)
+
+
+# In a process of its own: under these tests the annotations refuse the values before it.
+MISUSES = {
+    "begun().step(None)": "a reply must be a string, got None",
+    "begun().step(b'[1]')": "a reply must be a string, got b'[1]'",
+    "begun().step(5)": "a reply must be a string, got 5",
+    "begun().step('[1]', cut=1)": "cut must be True or False, got 1",
+    "begun().play(None)": "action must be an integer, got None",
+    "begun().fail('no reason')": "; got 'no reason'",
+    "begun(history=5)": "unknown history policy '5'",
+    "begun(history=None)": "unknown history policy 'None'",
+    "begun(illegal=5)": "unknown illegal-move policy '5'",
+    "begun(max_turns='a')": "max_turns must be an integer, got 'a'",
+    "begun(count_tokens=5)": "count_tokens must be a function of a text, got 5",
+    "make_history(5)": "unknown history policy '5'",
+    "make_illegal_policy(None)": "unknown illegal-move policy 'None'",
+    "TextProtocol(game).parse(None, (0, 0))": "a reply must be a string, got None",
+    "words('numba').turn([None])": "a reply must be a string, got None",
+    "words('numba').turn(['[1]', 5])": "a reply must be a string, got 5",
+    "words('generic').turn([b'[1]'])": "a reply must be a string, got b'[1]'",
+    "words('numba').turn('[')": "replies must be a list of strings, got '['",
+    "words('generic').turn(5)": "replies must be a list of strings, got 5",
+}
+
+PROGRAM = """
+import json, sys
+from earl_envs import ChatEnv, TextProtocol, make_batch, make_game, make_history
+from earl_envs import make_illegal_policy
+from earl_envs.text.batch_text import BatchText
+
+game = make_game("earl/TicTacToe-v0")
+
+def begun(**options):
+    env = ChatEnv(game, **options)
+    env.reset(seed=0)
+    return env
+
+def words(backend):
+    return BatchText(make_batch("earl/TicTacToe-v0", batch_size=NUM, seed=0, backend=backend))
+
+def outcome(code):
+    global NUM
+    NUM = 2 if "," in code else 1
+    try:
+        return repr(eval(code))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+print(json.dumps([outcome(code) for code in json.loads(sys.argv[1])]))
+"""
+
+
+def test_no_entry_by_text_answers_a_misuse_with_a_raw_error():
+    program = [sys.executable, "-c", PROGRAM, json.dumps([*MISUSES])]
+    ran = subprocess.run(program, capture_output=True, text=True, check=True, timeout=120)
+    outcomes = dict(zip(MISUSES, json.loads(ran.stdout), strict=True))
+    for misuse, complaint in MISUSES.items():
+        assert outcomes[misuse].startswith("ValueError: "), (misuse, outcomes[misuse])
+        assert complaint in outcomes[misuse], (misuse, outcomes[misuse])
+
+
+def test_a_refused_reply_leaves_the_episode_as_it_was():
+    episode = _begun()
+    with pytest.raises(ValueError, match="a reply must be a string, got None"):
+        inspect.unwrap(episode._account.__func__)(episode, None, cut=False)
+    assert (episode.seat, episode.replies, episode.usage) == (0, (), ())
 
 
 def test_a_refused_seed_leaves_the_episode_as_it_was():

@@ -1,5 +1,6 @@
 """Many games in lockstep: each ends by its own reason and harms no neighbour."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -641,3 +642,22 @@ def test_a_group_meets_the_same_opponent_in_every_game(make_collector, legal_pol
     assert len(set(moves[:3])) == len(set(moves[3:])) == 1
     assert moves[0] != moves[3]
     assert moves[0][0] != moves[0][1]
+
+
+def test_opponents_that_wait_for_an_answer_are_asked_together(make_collector, legal_policy):
+    class Slow(RandomOpponent):
+        max_concurrent_moves = 8
+
+        def move(self, game, state, seat, rng):
+            time.sleep(0.05)
+            return super().move(game, state, seat, rng)
+
+    plan = paired_starts(0, num_games=8, num_seats=2)
+    start_s = time.perf_counter()
+    slow = make_collector(match_opponent=Slow()).collect(legal_policy, plan)
+    wall_s = time.perf_counter() - start_s
+    quick = make_collector(match_opponent=RandomOpponent()).collect(legal_policy, plan)
+
+    assert slow == quick
+    num_moves = sum(len(e.summary.moves[1 - e.start.seat :: 2]) for e in slow.episodes)
+    assert wall_s < 0.5 * 0.05 * num_moves

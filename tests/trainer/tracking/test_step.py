@@ -68,7 +68,8 @@ def test_the_record_gathers_every_stage(outcome):
     expected = {
         "reward/mean": -0.25,
         "game/win_rate": 0.5,
-        "context/mean_tokens": 6.0,
+        "context/mean_tokens": 5.0,
+        "context/resident_tokens": 8.0,
         "selector/tp": 1.0,
         "dispatch/rows": 2.0,
         "dispatch/bytes_moved": 0.0,

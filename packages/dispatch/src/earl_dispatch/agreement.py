@@ -29,6 +29,7 @@ class Claim:
     """Column -> its kind and dtype."""
     problem: str
     """What is wrong on this rank by itself; empty if nothing is."""
+    max_buffer_bytes: int | None = None
 
     @classmethod
     def of(
@@ -116,6 +117,7 @@ def _differences(claims: Sequence[Claim]) -> list[str]:
         for name in names
     }
     statements["transport"] = [repr(claim.transport) for claim in claims]
+    statements["max_buffer_bytes"] = [str(claim.max_buffer_bytes) for claim in claims]
     statements["plan"] = [f"number {claim.plan[:12]}" for claim in claims]
     return [
         f"{subject} is {_who_says_what(values)}"

@@ -30,8 +30,8 @@ def limit_buffers(plan: TransferPlan, max_buffer_bytes: int) -> LimitedPlan:
     Raises:
         ValueError: If `max_buffer_bytes` is below 1.
     """
-    if max_buffer_bytes < 1:
-        raise ValueError(f"max_buffer_bytes must be >= 1, got {max_buffer_bytes}")
+    if problem := buffer_problem(max_buffer_bytes):
+        raise ValueError(problem)
     largest = max((largest_buffer(plan, transfers) for transfers in plan.rounds), default=0)
     num_parts = max(1, -(-largest // max_buffer_bytes))
     rounds = [
@@ -42,6 +42,13 @@ def limit_buffers(plan: TransferPlan, max_buffer_bytes: int) -> LimitedPlan:
     kept = {field.name: getattr(plan, field.name) for field in fields(TransferPlan)}
     kept["rounds"] = tuple(transfers for transfers in rounds if transfers)
     return LimitedPlan(**kept, max_buffer_bytes=max_buffer_bytes)
+
+
+def buffer_problem(max_buffer_bytes: int | None) -> str:
+    """Say why buffers cannot be limited to this; empty if they can, or are not to be."""
+    if max_buffer_bytes is None or max_buffer_bytes >= 1:
+        return ""
+    return f"max_buffer_bytes must be >= 1, got {max_buffer_bytes}"
 
 
 def limit_like(plan: TransferPlan, other: TransferPlan) -> TransferPlan:

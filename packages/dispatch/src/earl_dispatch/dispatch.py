@@ -10,7 +10,7 @@ import torch
 from torch.distributed import ProcessGroup
 
 from earl_dispatch.agreement import make_claim, require_agreement
-from earl_dispatch.chunked import limit_buffers
+from earl_dispatch.chunked import buffer_problem, limit_buffers
 from earl_dispatch.columns import Columns
 from earl_dispatch.compression import (
     Compression,
@@ -47,7 +47,9 @@ def dispatch(
         columns: Rows this rank holds, in ascending order of their global number.
         transport: Name in `TRANSPORTS`; the result does not depend on it, bit for bit.
         group: Ranks that take part; the default group if None.
-        max_buffer_bytes: Most bytes that a rank sends, and receives, at a time; None for no limit.
+        max_buffer_bytes: Most bytes that a rank sends, and receives, at a time, the same on all
+            ranks; None for no limit. A message has one row at least, so that rows larger than this
+            exceed it.
         compress: Columns that travel in fewer bytes, and how; `compressed_plan` gives the bytes.
         timeout_s: Longest time to wait for the others in each exchange.
 
@@ -56,7 +58,7 @@ def dispatch(
 
     Raises:
         ValueError: Before anything is sent, on all ranks alike, if one of them has rows or byte
-            sizes other than the plan's, or if they differ in columns, plan or transport.
+            sizes other than the plan's, or if they differ in columns, plan, transport or buffers.
         RuntimeError: On all ranks that are left, if one is gone or does not take part within
             `timeout_s`; it is named.
     """
@@ -65,7 +67,9 @@ def dispatch(
     problem = compression_problem(columns, compression, num_chunks=plan.source.num_chunks)
     if not problem:
         plan, columns = compressed_plan(plan, compression), compress_columns(columns, compression)
+    problem = problem or buffer_problem(max_buffer_bytes)
     claim = make_claim(plan, columns, transport, link)
+    claim = replace(claim, max_buffer_bytes=max_buffer_bytes)
     if problem:
         claim = replace(claim, problem=f"rank {link.rank}: {problem}")
     require_agreement(claim, link, device=columns.lengths.device)
@@ -126,7 +130,8 @@ def start_dispatch(
         transport: Name in `TRANSPORTS`.
         group: Ranks that take part, and that do nothing else over this group; None only for a
             process without any.
-        max_buffer_bytes: Most bytes that a rank sends, and receives, at a time.
+        max_buffer_bytes: Most bytes that a rank sends, and receives, at a time, if none of its rows
+            is larger.
         compress: Columns that travel in fewer bytes, and how.
         timeout_s: Longest time to wait for the others in each exchange.
 

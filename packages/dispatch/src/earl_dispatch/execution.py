@@ -12,7 +12,7 @@ from torch import Tensor
 
 from earl_dispatch.columns import Columns
 from earl_dispatch.layout import Layout, chunk_bounds
-from earl_dispatch.plan import Transfer, TransferPlan
+from earl_dispatch.plan import Transfer, TransferPlan, shared_bounds
 from earl_dispatch.wire import Places, move, pack, unpack
 
 
@@ -206,7 +206,8 @@ class _Held:
         """Return where the pieces of a transfer stand."""
         plan, rows = self.plan, [self.place[row] for row in transfer.rows]
         bounds = [
-            plan.bounds(row, transfer.source_chunk, transfer.target_chunk) for row in transfer.rows
+            shared_bounds(plan, row, transfer.source_chunk, transfer.target_chunk)
+            for row in transfer.rows
         ]
         firsts = [
             chunk_bounds(plan.sizes.lengths[row], self.chunk, self.layout.num_chunks)[0]
@@ -229,10 +230,12 @@ class _Held:
         device = like.lengths.device
         offsets, turn_offsets = torch.tensor(self.offsets), torch.tensor(self.turn_offsets)
         schema, parts = like.schema(), iter(memory)
+        # A rank that held nothing may have been given no turns to count.
+        no_turns = like.turns is None and not any(self.plan.sizes.turns)
         return Columns(
             lengths=offsets.diff().to(device),
             per_token={name: next(parts) for name, _ in schema.per_token},
             per_row={name: next(parts) for name, _ in schema.per_row},
-            turns=None if like.turns is None else turn_offsets.diff().to(device),
+            turns=None if no_turns else turn_offsets.diff().to(device),
             per_turn={name: next(parts) for name, _ in schema.per_turn},
         )

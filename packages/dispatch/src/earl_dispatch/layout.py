@@ -3,9 +3,10 @@
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """Rows over data-parallel groups, chunks of a row over the context-parallel ranks of its group.
 
@@ -109,7 +110,7 @@ class Layout:
         owners = [0] * len(lengths)
         num_rows = [0] * len(groups)
         emptiest = [(0, group) for group in range(len(groups))]
-        for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
+        for row in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
             num_tokens, group = heapq.heappop(emptiest)
             owners[row] = group
             num_rows[group] += 1
@@ -127,14 +128,22 @@ class Layout:
         """One more than the highest rank, so that all of them are in `range(num_ranks)`."""
         return 1 + max(max(group) for group in self.groups)
 
+    @cached_property
+    def rows_by_group(self) -> tuple[tuple[int, ...], ...]:
+        """The rows of each group, ascending."""
+        rows: list[list[int]] = [[] for _ in self.groups]
+        for row, owner in enumerate(self.owners):
+            rows[owner].append(row)
+        return tuple(map(tuple, rows))
+
     def ranks_of(self, row: int) -> tuple[int, ...]:
         """Return the ranks that hold any part of a row, leader first."""
         return self.groups[self.owners[row]]
 
     def rows_of(self, rank: int) -> tuple[int, ...]:
         """Return the rows of which a rank holds a chunk, ascending; none if it is not in it."""
-        mine = [rank in group for group in self.groups]
-        return tuple(row for row, owner in enumerate(self.owners) if mine[owner])
+        group = self._group_of.get(rank)
+        return () if group is None else self.rows_by_group[group]
 
     def replicas(self, group: int, chunk: int) -> tuple[int, ...]:
         """Return the ranks that hold this chunk of a group's rows."""
@@ -143,10 +152,14 @@ class Layout:
 
     def chunk_of(self, rank: int) -> int:
         """Return which chunk of its rows a rank holds; 0 for a rank outside the layout."""
-        for group in self.groups:
-            if rank in group:
-                return group.index(rank) * self.num_chunks // len(group)
-        return 0
+        if rank not in self._group_of:
+            return 0
+        group = self.groups[self._group_of[rank]]
+        return group.index(rank) * self.num_chunks // len(group)
+
+    @cached_property
+    def _group_of(self) -> dict[int, int]:
+        return {rank: number for number, group in enumerate(self.groups) for rank in group}
 
 
 def chunk_bounds(length: int, chunk: int, num_chunks: int) -> tuple[int, int]:

@@ -164,7 +164,7 @@ class Link:
 
         Gloo does it when a message is late, and has no other way to be told to.
         """
-        if dist.get_backend(group) != "gloo":
+        if "cpu:gloo" not in dist.get_backend_config(group):
             return
         never = torch.empty(1, dtype=torch.uint8)
         for rank in range(self.num_ranks):

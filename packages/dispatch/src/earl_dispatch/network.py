@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from earl_dispatch.bounds import missing_bytes
+from earl_dispatch.bounds import irreplaceable_bytes, missing_bytes
 from earl_dispatch.plan import TransferPlan
 
 Loads = Mapping[tuple[int, int], int | float]
@@ -61,7 +61,8 @@ def round_loads(plan: TransferPlan, number: int) -> dict[tuple[int, int], int]:
 
 def predicted_time_s(plan: TransferPlan, network: Network) -> float:
     """Return how long the rounds of a plan take one after the other, without work on the hosts."""
-    return sum(network.time_s(round_loads(plan, number)) for number in range(len(plan.rounds)))
+    times_s = [network.time_s(round_loads(plan, number)) for number in range(len(plan.rounds))]
+    return sum(times_s, start=0.0)
 
 
 def floor_time_s(plan: TransferPlan, network: Network) -> float:
@@ -77,16 +78,12 @@ def floor_time_s(plan: TransferPlan, network: Network) -> float:
 
 def host_bounds(plan: TransferPlan) -> tuple[Mapping[int, int], Mapping[int, int]]:
     """Return the fewest bytes into each host, and out of each host that alone holds them."""
-    egress = defaultdict[int, int](int)
-    source_hosts = [plan.hosts.hosts_of(group) for group in plan.source.groups]
-    target_hosts = [plan.hosts.hosts_of(group) for group in plan.target.groups]
-    for row, (held, needed) in enumerate(zip(plan.source.owners, plan.target.owners, strict=True)):
-        holders = source_hosts[held]
-        # Several chunks of a row on several hosts: none of them alone holds all that is needed.
-        if len(holders) == 1 and target_hosts[needed] - holders:
-            egress[min(holders)] += plan.sizes.row_bytes(row)
-    ingress = missing_bytes(plan.source, plan.target, plan.sizes, plan.hosts)
-    return {host: size for host, size in ingress.items() if size}, dict(egress)
+    parts = plan.source, plan.target, plan.sizes, plan.hosts
+    ingress, egress = missing_bytes(*parts), irreplaceable_bytes(*parts)
+    return (
+        {host: size for host, size in ingress.items() if size},
+        {host: size for host, size in egress.items() if size},
+    )
 
 
 def balanced_floors(

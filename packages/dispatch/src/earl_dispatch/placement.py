@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from earl_dispatch.capacity import relieve_groups
 from earl_dispatch.hosts import Hosts
 from earl_dispatch.layout import Layout
 from earl_dispatch.sizes import RowSizes
@@ -35,7 +36,9 @@ def place_rows(
     batch times its part of the target's groups, and only its surplus leaves. That is the optimum of
     a transport problem with cost 0 at home and 1 elsewhere; the greedy choice below meets it up to
     one row per host, since rows are not divisible. Within a host the rows go, longest first, to the
-    group with the fewest tokens (Graham 1969, SIAM J. Appl. Math. 17(2)).
+    group with the fewest tokens (Graham 1969, SIAM J. Appl. Math. 17(2)). If a group then has more
+    than `max_tokens_per_group`, rows are moved and swapped until none has, within a host where that
+    works.
 
     Args:
         source: Where the rows are; a row counts as held by the host of its group's first rank.
@@ -45,11 +48,16 @@ def place_rows(
         max_tokens_per_group: Most tokens that a group may get; None for no limit.
 
     Raises:
-        ValueError: If a target group spans hosts, or the limit cannot hold the rows; the message
-            names the smallest limit with which this placement would.
+        ValueError: If `sizes` are not of the source's rows, a target group spans hosts, or the rows
+            do not fit the limit. The message then names the smallest limit that they are made to
+            fit here, and the larger of the longest row and an even share, below which none is met.
     """
+    if sizes.num_rows != source.num_rows:
+        raise ValueError(
+            f"sizes are those of the source's {source.num_rows} rows, got {sizes.num_rows}"
+        )
     homes = _homes_of_groups(target, hosts)
-    row_bytes = [sizes.row_bytes(row) for row in range(source.num_rows)]
+    row_bytes = sizes.all_row_bytes()
     host_of_group = [hosts.of[group[0]] for group in source.groups]
     host_of_row = [host_of_group[owner] for owner in source.owners]
     total = sum(row_bytes)
@@ -60,11 +68,17 @@ def place_rows(
     surplus = {host: max(0.0, held[host] - shares.get(host, 0.0)) for host in held}
     leaving = _leaving(host_of_row, row_bytes, surplus, shares)
     new_hosts = _rehome(host_of_row, leaving, row_bytes, held, shares)
-    layout = replace(target, owners=_fill_groups(new_hosts, homes, sizes.lengths))
-    _require_room(layout, sizes.lengths, max_tokens_per_group)
+    owners = _fill_groups(new_hosts, homes, sizes.lengths)
+    new_home = [hosts.of[group[0]] for group in target.groups]
+    if max_tokens_per_group is not None:
+        owners = relieve_groups(
+            owners, sizes.lengths, host_of_group=new_home, limit=max_tokens_per_group
+        )
+        _require_room(owners, sizes.lengths, len(target.groups), max_tokens_per_group)
+    places = zip(row_bytes, host_of_row, owners, strict=True)
     return Placement(
-        layout=layout,
-        bytes_between_hosts=sum(row_bytes[row] for row in leaving),
+        layout=replace(target, owners=owners),
+        bytes_between_hosts=sum(size for size, host, owner in places if host != new_home[owner]),
         bytes_between_hosts_minimum=sum(surplus.values()),
     )
 
@@ -91,7 +105,7 @@ def _leaving(
     """Choose rows that make up each host's surplus without exceeding it; all where no group is."""
     room = dict(surplus)
     rows: list[int] = []
-    for row in sorted(range(len(row_bytes)), key=lambda row: (-row_bytes[row], row)):
+    for row in sorted(range(len(row_bytes)), key=row_bytes.__getitem__, reverse=True):
         host = host_of_row[row]
         if host not in shares or row_bytes[row] <= room[host]:
             room[host] -= row_bytes[row]
@@ -122,7 +136,7 @@ def _fill_groups(
 ) -> tuple[int, ...]:
     owners = [0] * len(host_of_row)
     emptiest = {host: [(0, group) for group in groups] for host, groups in homes.items()}
-    for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
+    for row in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
         heap = emptiest[host_of_row[row]]
         num_tokens, group = heap[0]
         owners[row] = group
@@ -130,12 +144,15 @@ def _fill_groups(
     return tuple(owners)
 
 
-def _require_room(layout: Layout, lengths: Sequence[int], limit: int | None) -> None:
-    num_tokens = [0] * len(layout.groups)
-    for row, owner in enumerate(layout.owners):
-        num_tokens[owner] += lengths[row]
-    if limit is not None and max(num_tokens) > limit:
+def _require_room(
+    owners: Sequence[int], lengths: Sequence[int], num_groups: int, limit: int
+) -> None:
+    num_tokens = [0] * num_groups
+    for owner, length in zip(owners, lengths, strict=True):
+        num_tokens[owner] += length
+    if max(num_tokens) > limit:
+        floor = max(*lengths, -(-sum(lengths) // num_groups), 0)
         raise ValueError(
-            f"max_tokens_per_group must be >= {max(num_tokens)} to place {sum(lengths)} tokens on "
-            f"{len(layout.groups)} groups, got {limit}"
+            f"max_tokens_per_group must be >= {max(num_tokens)} for these {len(lengths)} rows to "
+            f"be fitted into {num_groups} groups (no map fits them below {floor}), got {limit}"
         )

@@ -46,6 +46,11 @@ class TransferPlan:
     rounds: tuple[tuple[Transfer, ...], ...]
     """Transfers of each round in order of (source_rank, target_rank), none to the rank itself."""
 
+    def __str__(self) -> str:
+        from earl_dispatch.description import describe_plan  # it imports this module
+
+        return describe_plan(self)
+
     @property
     def num_ranks(self) -> int:
         """Ranks that take part: both layouts are within `range(num_ranks)`."""
@@ -107,7 +112,7 @@ class TransferPlan:
             num_bytes = sum(sizes.piece_bytes(sizes.lengths[row]) for row in rows)
         else:
             chunks = transfer.source_chunk, transfer.target_chunk
-            bounds = [self.bounds(row, *chunks) for row in rows]
+            bounds = [shared_bounds(self, row, *chunks) for row in rows]
             num_bytes = sum(sizes.piece_bytes(stop - start) for start, stop in bounds)
         if transfer.with_values:
             num_bytes += sum(sizes.values_bytes(row) for row in rows)
@@ -120,14 +125,6 @@ class TransferPlan:
     def bytes_received(self, rank: int) -> int:
         """Return the bytes a rank receives."""
         return sum(n for (_, target), n in self._sent_bytes.items() if target == rank)
-
-    def bounds(self, row: int, source_chunk: int, target_chunk: int) -> tuple[int, int]:
-        """Return the tokens of a row that two chunks share: first, and one past the last."""
-        length = self.sizes.lengths[row]
-        return overlap(
-            chunk_bounds(length, source_chunk, self.source.num_chunks),
-            chunk_bounds(length, target_chunk, self.target.num_chunks),
-        )
 
     @cached_property
     def _sent_bytes(self) -> Mapping[tuple[int, int], int]:
@@ -146,6 +143,17 @@ class TransferPlan:
                 known[key] = self.bytes_of(transfer)
             loads[transfer.source_rank, transfer.target_rank] += known[key]
         return dict(loads)
+
+
+def shared_bounds(
+    plan: TransferPlan, row: int, source_chunk: int, target_chunk: int
+) -> tuple[int, int]:
+    """Return the tokens of a row that two chunks share: first, and one past the last."""
+    length = plan.sizes.lengths[row]
+    return overlap(
+        chunk_bounds(length, source_chunk, plan.source.num_chunks),
+        chunk_bounds(length, target_chunk, plan.target.num_chunks),
+    )
 
 
 def plan_transfer(
@@ -188,10 +196,8 @@ def plan_transfer(
             first.append(offered)
         else:
             choices.append((plan.bytes_of(offered), offered, senders))
-        second.extend(
-            Transfer(offered.target_rank, rank, *offered[2:5], with_values)
-            for rank, with_values in neighbours
-        )
+        for rank, with_values in neighbours:
+            second.append(Transfer(offered.target_rank, rank, *offered[2:5], with_values))
     if choices:
         first.extend(_choose_senders(plan, first, choices))
     rounds = tuple(tuple(sorted(transfers)) for transfers in (first, second) if transfers)
@@ -222,27 +228,35 @@ _Demand = tuple[Transfer, tuple[int, ...], Sequence[tuple[int, bool]]]
 def _demands(plan: TransferPlan) -> Iterator[_Demand]:
     source, target = plan.source, plan.target
     chunk_pairs = [
-        (source_chunk, target_chunk, place == 0)
+        ((source_chunk, target_chunk), place == 0)
         for target_chunk in range(target.num_chunks)
         for place, source_chunk in enumerate(
             _overlapping(target_chunk, target.num_chunks, source.num_chunks)
         )
     ]
     replicas_held, replicas_needed = _replicas(source), _replicas(target)
-    pairs = list(zip(source.owners, target.owners, strict=True))
+    num_groups = len(target.groups)
+    # A pair of groups as one number, which sorts faster.
+    pairs = [h * num_groups + n for h, n in zip(source.owners, target.owners, strict=True)]
     by_pair = sorted(range(len(pairs)), key=pairs.__getitem__)
-    for (held, needed), rows in groupby(by_pair, pairs.__getitem__):
+    for pair, rows in groupby(by_pair, pairs.__getitem__):
+        held, needed = divmod(pair, num_groups)
         group, shared = source.groups[held], tuple(rows)
-        for source_chunk, target_chunk, is_first in chunk_pairs:
-            holders = replicas_held[held][source_chunk]
+        for chunks, is_first in chunk_pairs:
+            holders = replicas_held[held][chunks[0]]
             # The values of its rows a rank gets once, with the first chunk.
             lacking = [
                 (rank, is_first and rank not in group)
-                for rank in replicas_needed[needed][target_chunk]
+                for rank in replicas_needed[needed][chunks[1]]
                 if rank not in holders
             ]
-            if lacking:
-                offered = Transfer(holders[0], lacking[0][0], shared, source_chunk, target_chunk)
+            if not lacking:
+                continue
+            offered = Transfer(holders[0], lacking[0][0], shared, *chunks, lacking[0][1])
+            if len(lacking) == len(holders) == 1:
+                # By far the most where nothing is replicated.
+                yield offered, holders, ()
+            else:
                 yield from _demands_by_host(plan, offered, lacking, holders)
 
 
@@ -260,10 +274,6 @@ def _demands_by_host(
     lacking: Sequence[tuple[int, bool]],
     holders: tuple[int, ...],
 ) -> Iterator[_Demand]:
-    if len(lacking) == len(holders) == 1:
-        # By far the most where nothing is replicated.
-        yield wanted._replace(with_values=lacking[0][1]), holders, ()
-        return
     host = plan.hosts.of
     by_host: dict[int, list[tuple[int, bool]]] = {}
     # Who lacks the values comes first, so that it can pass them on.

@@ -4,6 +4,7 @@ import importlib.util
 import inspect
 import multiprocessing
 import pickle
+import random
 import sys
 import tempfile
 import time
@@ -22,6 +23,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from earl_dispatch.columns import Columns, spread
+from earl_dispatch.hosts import Hosts
 from earl_dispatch.layout import Layout, chunk_bounds
 
 _DTYPES = (
@@ -111,6 +113,35 @@ def random_columns(lengths: Sequence[int], generator: torch.Generator) -> Column
         turns=turns,
         per_turn={f"turn_{d}": _random_bits(int(turns.sum()), d, generator) for d in _DTYPES},
     )
+
+
+def random_problem(seed: int, *, max_ranks: int = 20) -> tuple[Columns, Layout, Layout, Hosts]:
+    """Return a batch, where it is, where it is needed, and hosts, all drawn from a seed.
+
+    Layouts have replicas and chunks, and may leave ranks out; there may be no rows.
+
+    Args:
+        seed: Of everything.
+        max_ranks: Most ranks that take part.
+    """
+    rng = random.Random(seed)
+    lengths = [rng.randint(0, 9) for _ in range(rng.randint(0, 8))]
+    batch = random_columns(lengths, torch.Generator().manual_seed(seed))
+    source, target = (_random_layout(rng, len(lengths), max_ranks) for _ in range(2))
+    num_ranks = max(source.num_ranks, target.num_ranks)
+    return batch, source, target, Hosts(of=tuple(rng.randrange(3) for _ in range(num_ranks)))
+
+
+def _random_layout(rng: random.Random, num_rows: int, max_ranks: int) -> Layout:
+    shapes = [(c, r) for c in (1, 1, 2, 3) for r in (1, 1, 2) if c * r <= max_ranks]
+    num_chunks, num_replicas = rng.choice(shapes)
+    size = num_chunks * num_replicas
+    num_groups = rng.randint(1, min(3, max_ranks // size))
+    ranks = list(range(size * num_groups + rng.randint(0, min(2, max_ranks - size * num_groups))))
+    rng.shuffle(ranks)
+    groups = tuple(tuple(ranks[g * size : (g + 1) * size]) for g in range(num_groups))
+    owners = tuple(rng.randrange(num_groups) for _ in range(num_rows))
+    return Layout(owners=owners, groups=groups, num_chunks=num_chunks)
 
 
 def chunk_of_columns(columns: Columns, layout: Layout, rank: int) -> Columns:

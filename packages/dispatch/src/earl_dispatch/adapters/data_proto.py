@@ -16,6 +16,7 @@ from earl_dispatch.columns import Columns
 from earl_dispatch.dispatch import dispatch
 from earl_dispatch.hosts import Hosts
 from earl_dispatch.layout import Layout
+from earl_dispatch.link import Link
 from earl_dispatch.plan import plan_transfer
 from earl_dispatch.shared_sizes import share_sizes
 
@@ -100,7 +101,7 @@ def dispatch_data_proto(
     try:
         columns = columns_from_data_proto(proto)
     except ValueError as error:
-        problem = str(error)
+        problem = f"rank {Link.open(group, timeout_s=timeout_s).rank}: {error}"
         nothing = Columns(lengths=torch.zeros(0, dtype=torch.int64), per_token={})
         columns = ProtoColumns(tokens=nothing, objects=nothing)
     received: list[Columns] = []
@@ -116,8 +117,9 @@ def columns_from_data_proto(proto: DataProto) -> ProtoColumns:
     """Take a batch apart.
 
     Raises:
-        ValueError: If a tensor has a shape that is not known, a mask has gaps, or a tensor that is
-            to be derived or narrowed would not be the same afterwards.
+        ValueError: If a tensor has a shape that is not known or other rows than the mask, a mask
+            has gaps, or a tensor that is to be derived or narrowed would not be the same
+            afterwards.
     """
     batch = _tensors(proto)
     starts, lengths = find_runs(batch["attention_mask"])
@@ -192,6 +194,14 @@ def _tensors(proto: DataProto) -> dict[str, Tensor]:
     if wrong:
         raise ValueError(
             f"tensors are [rows] or [rows, width], {wrong[0]!r} is {list(batch[wrong[0]].shape)}"
+        )
+    shapes = {name: tuple(tensor.shape) for name, tensor in batch.items()}
+    shapes |= {name: array.shape for name, array in proto.non_tensor_batch.items()}
+    uneven = [name for name, shape in shapes.items() if shape[:1] != mask.shape[:1]]
+    if uneven:
+        raise ValueError(
+            f"everything has as many rows as the attention_mask, {len(mask)}, {uneven[0]!r} is "
+            f"{list(shapes[uneven[0]])}"
         )
     return batch
 

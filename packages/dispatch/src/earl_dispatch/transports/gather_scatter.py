@@ -79,7 +79,7 @@ def _num_parts(plan: TransferPlan) -> int:
 
 def _equal_parts(plan: TransferPlan, num_parts: int) -> list[frozenset[int]]:
     """Return the rows of each part: of every group's rows the next share of their bytes."""
-    row_bytes = [plan.sizes.row_bytes(row) for row in range(plan.sizes.num_rows)]
+    row_bytes = plan.sizes.all_row_bytes()
     total, before = defaultdict[int, int](int), defaultdict[int, int](int)
     for row, owner in enumerate(plan.source.owners):
         total[owner] += row_bytes[row]

@@ -26,7 +26,10 @@ class TextArenaEnv(TextEpisode):
     The game's first message to a seat is its system message, what happened since its last turn its
     next user message. Its own words come back to no seat; the words of others do where the game
     passes them on, without their reasoning blocks. TextArena does not say whether a refused reply
-    was illegal or unreadable: all count as illegal. It has no numbered actions: the action of a
+    was illegal or unreadable: all count as illegal. It lists no legal moves and its games decide
+    whose turn it is, so that a turn can neither be spent without a move nor be played by chance:
+    of the illegal-move policies there are `forfeit` and `retry(k)`. A game that some replies keep
+    busy for ever is refused. It has no numbered actions: the action of a
     `ChatStep` is None, and `seed` and `replies` are what plays an episode again. `detail` is
     TextArena's own reason for an end, or the error.
 
@@ -71,7 +74,10 @@ class TextArenaEnv(TextEpisode):
         """
         policy = make_illegal_policy(illegal)
         if policy.last is not Verdict.FORFEIT:
-            raise ValueError(f"TextArena's games know 'forfeit' and 'retry(k)', got {illegal!r}")
+            raise ValueError(
+                f"TextArena's games know 'forfeit' and 'retry(k)', as they list no legal moves and "
+                f"choose whose turn it is themselves, got {illegal!r}"
+            )
         self.env_id = env_id.removeprefix("textarena/")
         super().__init__(
             num_seats=num_players, history=history, max_turns=max_turns, count_tokens=count_tokens
@@ -103,7 +109,7 @@ class TextArenaEnv(TextEpisode):
                 episode as `turn_token_limit`: it is no fault of the player's.
 
         Raises:
-            ValueError: If the episode is over.
+            ValueError: If the episode is over, or the reply no string.
         """
         self._check_running()
         self._account(reply, cut=cut)

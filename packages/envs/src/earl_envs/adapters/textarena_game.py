@@ -17,6 +17,13 @@ except ImportError as error:
 Result = TypeVar("Result")
 Args = ParamSpec("Args")
 
+# What is known of TextArena 0.7.4, by id without the suffixes of its wrappers.
+_ENDLESS = {
+    "PublicGoodsGame-v0": "once every player is eliminated it looks for the next one without end",
+}
+# Their `reset` fills the board of the last game up, for which there is no room.
+_KEEP_THEIR_BOARD = frozenset({"Stratego-v0"})
+_SUFFIX = re.compile(r"-(raw|train)$")
 _MISSING_NLTK_DATA = re.compile(r"Resource\s+(?:\x1b\[\d+m)?'?([\w./-]+)")
 
 
@@ -39,15 +46,17 @@ class TextArenaGame:
     def __init__(self, env_id: str, *, num_seats: int, num_retries: int) -> None:
         if env_id not in ENV_REGISTRY:
             raise ValueError(suggest(env_id, ENV_REGISTRY, what="game of TextArena"))
+        self._env_id = env_id
+        self._name = _SUFFIX.sub("", env_id)
+        if self._name in _ENDLESS:
+            refuse(env_id, _ENDLESS[self._name])
         self._num_seats = num_seats
         self._num_retries = num_retries
         self._chance = PrivateRandom(0)
-        made = self._call(textarena.make, env_id)
+        made = self._call(self._make)
         if isinstance(made, Failure):
             refuse(env_id, made.error)
-        self._env: Any = made  # TextArena has no type information
-        while isinstance(self._env, textarena.Wrapper):
-            self._env = self._env.env
+        self._env: Any = made
 
     def start(self, seed: int) -> list[str] | Failure:
         """Begin a game and return what each seat is told before its first turn."""
@@ -81,7 +90,15 @@ class TextArenaGame:
         with self._chance.installed():
             return attempt(function, *args, **kwargs)
 
+    def _make(self) -> Any:  # noqa: ANN401 - TextArena has no type information
+        env: Any = textarena.make(self._env_id)
+        while isinstance(env, textarena.Wrapper):
+            env = env.env
+        return env
+
     def _start(self, seed: int) -> list[str]:
+        if self._name in _KEEP_THEIR_BOARD:
+            self._env = self._make()
         # numpy, which some games seed, takes 32 bits.
         self._env.reset(num_players=self._num_seats, seed=seed % 2**32)
         state = self._env.state

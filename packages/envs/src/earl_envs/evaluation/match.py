@@ -7,79 +7,17 @@ from typing import Any, final
 
 import numpy as np
 
-from earl_envs.end_reason import FAILURES, EndReason
-from earl_envs.evaluation.intervals import wilson_interval
+from earl_envs.end_reason import FAILURES, FORFEITS, EndReason
+from earl_envs.evaluation.intervals import Interval, mean_interval
 from earl_envs.evaluation.play import Seating, play_games
+from earl_envs.evaluation.tally import Tally
+from earl_envs.game import Game
 from earl_envs.opponents.base import Opponent, make_opponent
-from earl_envs.record import start_position
+from earl_envs.record import replay, start_position
 from earl_envs.registry import make_game
 from earl_envs.replays.episode import EpisodeRecord
 
-Interval = tuple[float, float]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """Games counted from one player's side, with 95 % intervals.
-
-    The intervals take games to be independent. The games of one seed share their start: where a
-    start favours a seat they differ in opposite directions and the intervals are rather too wide;
-    where players repeat themselves they are too narrow, down to one game played many times.
-    """
-
-    wins: int
-    draws: int
-    losses: int
-
-    @property
-    def games(self) -> int:
-        """Games played to a result."""
-        return self.wins + self.draws + self.losses
-
-    @property
-    def win_rate(self) -> float:
-        """Share of games won."""
-        return self.wins / self.games
-
-    @property
-    def draw_rate(self) -> float:
-        """Share of games drawn."""
-        return self.draws / self.games
-
-    @property
-    def loss_rate(self) -> float:
-        """Share of games lost."""
-        return self.losses / self.games
-
-    @property
-    def score(self) -> float:
-        """Points per game: 1 for a win, 0.5 for a draw."""
-        return (self.wins + self.draws / 2) / self.games
-
-    @property
-    def win_interval(self) -> Interval:
-        """Wilson's interval of the win rate."""
-        return wilson_interval(self.wins, self.games)
-
-    @property
-    def draw_interval(self) -> Interval:
-        """Wilson's interval of the draw rate."""
-        return wilson_interval(self.draws, self.games)
-
-    @property
-    def loss_interval(self) -> Interval:
-        """Wilson's interval of the loss rate."""
-        return wilson_interval(self.losses, self.games)
-
-    @property
-    def score_interval(self) -> Interval:
-        """Wilson's interval of the score, which is too wide where games are drawn.
-
-        A score of mean p in [0, 1] has a variance of p (1 - p) at most, that of wins and losses
-        alone, so the interval of a rate holds it at least as often.
-        """
-        return wilson_interval(self.wins + self.draws / 2, self.games)
+_OWN_FAULTS = FORFEITS | {EndReason.OPPONENT_ERROR}
 
 
 @final
@@ -97,14 +35,23 @@ class MatchReport:
     total: Tally
     by_seat: Sequence[Tally]
     """Of the games in which `a` sat there."""
+    pair_scores: Sequence[float]
+    """Points per game of `a` in the games of one seed, 0.5 for a draw; one number for each seed."""
     mean_returns: tuple[float, float]
     """Mean score by the rules over the seats of `a`, and of `b`."""
     end_reasons: Mapping[EndReason, int]
     """Games by how they ended, excluded ones too."""
+    faults: Mapping[str, Mapping[EndReason, int]]
+    """Of these the forfeits and errors, by the player whose turn it was."""
     num_excluded: int
     """Games left out of all rates, because theirs or one of the same seed failed."""
     episodes: Sequence[EpisodeRecord]
     """Every game, ready to be replayed."""
+
+    @property
+    def paired_interval(self) -> Interval:
+        """Interval of the score that takes seeds to be independent, not the games of one seed."""
+        return mean_interval(self.pair_scores)
 
     @property
     def is_repetitive(self) -> bool:
@@ -124,14 +71,17 @@ class MatchReport:
     def describe(self) -> str:
         """Return the match as a few lines for people."""
         total, (low, high) = self.total, self.total.score_interval
+        paired_low, paired_high = self.paired_interval
         lines = [
             f"{self.game_id}: {self.players[0]} against {self.players[1]}, "
             f"{len(self.episodes)} games, {self.num_excluded} left out",
-            f"score {total.score:.1%} [{low:.1%}, {high:.1%}], mean returns "
-            f"{self.mean_returns[0]:+.3f} and {self.mean_returns[1]:+.3f}",
+            f"score {total.score:.1%} [{low:.1%}, {high:.1%}], by seeds [{paired_low:.1%}, "
+            f"{paired_high:.1%}], mean returns {self.mean_returns[0]:+.3f} and "
+            f"{self.mean_returns[1]:+.3f}",
             _line("all seats", total),
             *(_line(f"seat {seat}", tally) for seat, tally in enumerate(self.by_seat)),
-            "ended: " + ", ".join(f"{reason} {n}" for reason, n in self.end_reasons.items()),
+            f"ended: {_listed(self.end_reasons)}",
+            *(f"by {name}: {_listed(own)}" for name, own in self.faults.items() if own),
         ]
         if self.is_repetitive:
             lines.append(
@@ -154,6 +104,7 @@ def play_match(
 
     Games of one seed share their start and nothing else. In games of more than two seats `b` plays
     all the others. In games of one seat both play each seed alone and their scores are compared.
+    Forfeits lose, failures are nobody's win; see `play_games`.
 
     Args:
         game_id: The game.
@@ -166,12 +117,12 @@ def play_match(
     Raises:
         ValueError: If the games cannot be paired, or every pair of them failed.
     """
-    num_seats = make_game(game_id, **(params or {})).num_seats
+    game = make_game(game_id, **(params or {}))
     names = _names(a, b)
-    seatings = _pairs(names, num_games=num_games, num_seats=num_seats, seed=seed)
+    seatings = _pairs(names, num_games=num_games, num_seats=game.num_seats, seed=seed)
     players = dict(zip(names, (_player(a), _player(b)), strict=True))
     episodes = play_games(game_id, players, seatings, seed=seed, params=params)
-    return _report(game_id, names, episodes, num_seats)
+    return _report(game, game_id, names, episodes)
 
 
 def _player(player: Opponent | str) -> Opponent:
@@ -202,24 +153,27 @@ def _pairs(names: tuple[str, str], *, num_games: int, num_seats: int, seed: int)
 
 
 def _report(
-    game_id: str, names: tuple[str, str], episodes: Sequence[EpisodeRecord], num_seats: int
+    game: Game, game_id: str, names: tuple[str, str], episodes: Sequence[EpisodeRecord]
 ) -> MatchReport:
-    size = max(2, num_seats)
+    size = max(2, game.num_seats)
     pairs = [episodes[first : first + size] for first in range(0, len(episodes), size)]
-    sound = [pair for pair in pairs if not any(game.end_reason in FAILURES for game in pair)]
+    sound = [pair for pair in pairs if not any(episode.end_reason in FAILURES for episode in pair)]
     if not sound:
-        detail = next(game.detail for game in episodes if game.detail)
+        detail = next(episode.detail for episode in episodes if episode.end_reason in FAILURES)
         raise ValueError(f"every pair of games failed, the first with: {detail}")
-    outcomes = [outcome for pair in sound for outcome in _outcomes(pair, names[0])]
+    by_pair = [_outcomes(pair, names[0]) for pair in sound]
+    outcomes = [outcome for pair in by_pair for outcome in pair]
     return MatchReport(
         game_id=game_id,
         players=names,
         total=_tally(sign for _, sign in outcomes),
         by_seat=[
-            _tally(sign for seat, sign in outcomes if seat == own) for own in range(num_seats)
+            _tally(sign for seat, sign in outcomes if seat == own) for own in range(game.num_seats)
         ],
+        pair_scores=[_tally(sign for _, sign in pair).score for pair in by_pair],
         mean_returns=(_mean_return(sound, names[0]), _mean_return(sound, names[1])),
-        end_reasons=dict(Counter(game.end_reason for game in episodes)),
+        end_reasons=dict(Counter(episode.end_reason for episode in episodes)),
+        faults=_faults(game, names, episodes),
         num_excluded=len(episodes) - size * len(sound),
         episodes=episodes,
     )
@@ -237,6 +191,17 @@ def _outcomes(pair: Sequence[EpisodeRecord], a: str) -> list[tuple[int, float]]:
     return outcomes
 
 
+def _faults(
+    game: Game, names: Sequence[str], episodes: Sequence[EpisodeRecord]
+) -> dict[str, dict[EndReason, int]]:
+    counts = {name: Counter[EndReason]() for name in names}
+    for episode in episodes:
+        if episode.end_reason in _OWN_FAULTS:
+            last = replay(game, episode.game.seed, episode.game.moves)[-1]
+            counts[episode.players[last.seat]][episode.end_reason] += 1
+    return {name: dict(own) for name, own in counts.items()}
+
+
 def _tally(differences: Iterable[float]) -> Tally:
     signs = Counter(np.sign(list(differences)).tolist())
     return Tally(wins=signs[1.0], draws=signs[0.0], losses=signs[-1.0])
@@ -251,6 +216,10 @@ def _mean_return(pairs: Sequence[Sequence[EpisodeRecord]], name: str) -> float:
         if player == name
     ]
     return sum(scores) / len(scores)
+
+
+def _listed(reasons: Mapping[EndReason, int]) -> str:
+    return ", ".join(f"{reason} {number}" for reason, number in reasons.items())
 
 
 def _line(title: str, tally: Tally) -> str:

@@ -3,18 +3,30 @@
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from earl_envs.batch import GameBatch
 from earl_envs.boundary import Failure, attempt
 from earl_envs.end_reason import EndReason
+from earl_envs.opponents.asking import ask_each
 from earl_envs.opponents.base import Opponent, episode_rng
+from earl_envs.opponents.endpoint import NoLegalMoveError
 from earl_envs.opponents.pool import draw_opponent
 from earl_envs.record import GameRecord
 from earl_envs.registry import make_game
 from earl_envs.replays.episode import EpisodeRecord
+from earl_envs.text.referee import forfeit_scores
+
+_Chair = tuple[Opponent, np.random.Generator]
+_Answer = int | NoLegalMoveError | Failure
+
+
+class _Ending(NamedTuple):
+    reason: EndReason
+    returns: tuple[float, ...]
+    detail: str
 
 
 @final
@@ -40,9 +52,10 @@ def play_games(
 ) -> list[EpisodeRecord]:
     """Play every game to its end and return them in order.
 
-    A game in which a player raises or answers with an illegal move ends with `opponent_error`, one
-    whose rules fail with `env_error`; both score 0 for every seat. A game is the same whichever
-    others are played beside it. A pool is drawn from once per game.
+    A player that raises `NoLegalMoveError` forfeits. A game in which one raises anything else or
+    answers with an illegal move ends with `opponent_error`, one whose rules fail with `env_error`;
+    both score 0 for every seat. A game is the same whichever others are played beside it. Players
+    are asked by `ask_each`, and a pool is drawn from once per game.
 
     Args:
         game_id: The game.
@@ -57,17 +70,14 @@ def play_games(
         _chairs(game_id, players, seating, seed=seed, num_seats=game.num_seats)
         for seating in seatings
     ]
-    errors: dict[int, str] = {}
-    while waiting := [i for i in np.flatnonzero(~batch.done).tolist() if i not in errors]:
+    endings: dict[int, _Ending] = {}
+    while waiting := [i for i in np.flatnonzero(~batch.done).tolist() if i not in endings]:
         chosen: dict[int, int] = {}
-        for index in waiting:
-            seat = int(batch.seats[index])
-            player, rng = chairs[index][seat]
-            action = attempt(_move, player, batch, index, rng)
-            if isinstance(action, Failure):
-                errors[index] = f"{seatings[index].players[seat]} in seat {seat}: {action.error}"
+        for index, answer in zip(waiting, _ask(batch, chairs, waiting), strict=True):
+            if isinstance(answer, int):
+                chosen[index] = answer
             else:
-                chosen[index] = action
+                endings[index] = _without_move(answer, seatings[index], batch, index)
         if chosen:
             batch.step(list(chosen.values()), list(chosen))
     return [
@@ -79,9 +89,7 @@ def play_games(
                 moves=batch.moves(index),
             ),
             seating,
-            batch,
-            index,
-            errors.get(index),
+            endings.get(index) or _by_rules(batch, index),
         )
         for index, seating in enumerate(seatings)
     ]
@@ -89,7 +97,7 @@ def play_games(
 
 def _chairs(
     game_id: str, players: Mapping[str, Opponent], seating: Seating, *, seed: int, num_seats: int
-) -> list[tuple[Opponent, np.random.Generator]]:
+) -> list[_Chair]:
     """The player and the stream of chance of each seat."""
 
     def stream(seat: int) -> np.random.Generator:
@@ -103,28 +111,58 @@ def _chairs(
     return [(drawn[name], stream(seat)) for seat, name in enumerate(seating.players)]
 
 
-def _move(player: Opponent, batch: GameBatch, index: int, rng: np.random.Generator) -> int:
+def _ask(
+    batch: GameBatch, chairs: Sequence[Sequence[_Chair]], waiting: Sequence[int]
+) -> list[_Answer]:
+    movers = [chairs[index][int(batch.seats[index])] for index in waiting]
+
+    def answer(place: int) -> _Answer:
+        player, rng = movers[place]
+        return attempt(_move, player, batch, waiting[place], rng)
+
+    return ask_each([player for player, _ in movers], answer)
+
+
+def _move(
+    player: Opponent, batch: GameBatch, index: int, rng: np.random.Generator
+) -> int | NoLegalMoveError:
     legal = batch.legal(index)
-    move = player.move(batch.game, batch.state(index), int(batch.seats[index]), rng)
+    try:
+        move = player.move(batch.game, batch.state(index), int(batch.seats[index]), rng)
+    except NoLegalMoveError as fault:
+        return fault
     action = operator.index(move)
     if action not in legal:
         raise ValueError(f"the move {action} is not legal")
     return action
 
 
-def _record(
-    game: GameRecord, seating: Seating, batch: GameBatch, index: int, error: str | None
-) -> EpisodeRecord:
-    if error is not None:
-        reason, detail = EndReason.OPPONENT_ERROR, error
-    elif index in batch.failed:
-        reason, detail = EndReason.ENV_ERROR, batch.failed[index]
-    else:
-        reason, detail = EndReason.FINISHED, ""
+def _without_move(
+    answer: NoLegalMoveError | Failure, seating: Seating, batch: GameBatch, index: int
+) -> _Ending:
+    seat = int(batch.seats[index])
+    who = f"{seating.players[seat]} in seat {seat}"
+    nothing = (0.0,) * batch.game.num_seats
+    if isinstance(answer, Failure):
+        return _Ending(EndReason.OPPONENT_ERROR, nothing, f"{who}: {answer.error}")
+    scores = attempt(forfeit_scores, batch.game, seat)
+    if isinstance(scores, Failure):
+        return _Ending(EndReason.ENV_ERROR, nothing, scores.error)
+    return _Ending(EndReason(answer.failure), scores, f"{who}: {answer}")
+
+
+def _by_rules(batch: GameBatch, index: int) -> _Ending:
+    returns = tuple(batch.returns[index].tolist())
+    if index in batch.failed:
+        return _Ending(EndReason.ENV_ERROR, returns, batch.failed[index])
+    return _Ending(EndReason.FINISHED, returns, "")
+
+
+def _record(game: GameRecord, seating: Seating, ending: _Ending) -> EpisodeRecord:
     return EpisodeRecord(
         game=game,
         players=seating.players,
-        returns=tuple(batch.returns[index].tolist()),
-        end_reason=reason,
-        detail=detail,
+        returns=ending.returns,
+        end_reason=ending.reason,
+        detail=ending.detail,
     )

@@ -1,6 +1,8 @@
 """A game as a Gymnasium environment of words."""
 
+import math
 import string
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, final
 
@@ -9,17 +11,20 @@ from gymnasium.spaces import Text
 from numpy.typing import NDArray
 
 from earl_envs.boundary import Failure, attempt
-from earl_envs.end_reason import CUTS, FAILURES
+from earl_envs.end_reason import CUTS, FAILURES, EndReason
 from earl_envs.faces.episode import EpisodeKey, ending
 from earl_envs.faces.options import as_policy
 from earl_envs.faces.others import Others
 from earl_envs.faces.render import render
 from earl_envs.faces.series import SeriesEnv
+from earl_envs.faces.text_limits import TextLimits, as_limits
 from earl_envs.opponents.base import Opponent
 from earl_envs.record import GameRecord
 from earl_envs.registry import make_game
 from earl_envs.text.chat_env import ChatEnv
 from earl_envs.text.chat_step import ChatStep
+from earl_envs.text.protocol import check_reply
+from earl_envs.text.usage import rough_tokens
 
 _MAX_CHARS = 2**20
 _MAX_SAMPLED_CHARS = 64
@@ -50,10 +55,13 @@ class GameTextEnv(SeriesEnv[str, str]):
 
     The observation is what the agent's seat is told now; the first one of an episode begins with
     the rules. `info["messages"]` is the whole prompt under the `history` policy, as role and
-    content. The action is the agent's reply, any string. Rewards, ends and seeds are those of
-    `GameEnv`; a reply without a move forfeits as `unparsable` or `illegal_move`, unless `illegal`
-    says otherwise, and is in the info as `failure`. In worker processes use `shared_memory=False`:
-    Gymnasium encodes shared text character by character and takes known characters only.
+    content; `info["predicted_remaining_turns"]` says how many turns the seat may still have, at
+    most, and after a reply `info["usage"]` what it cost in tokens. The action is the agent's reply,
+    any string. Rewards, ends and seeds are those of `GameEnv`; a reply without a move forfeits as
+    `unparsable` or `illegal_move`, unless `illegal` says otherwise, and is in the info as
+    `failure`. An episode at one of its `limits` is truncated with reward 0. In worker processes use
+    `shared_memory=False`: Gymnasium encodes shared text character by character and takes known
+    characters only.
 
     Example:
         env = gymnasium.make("earl/TicTacToe-Text-v0", opponent="random", seat=0)
@@ -69,6 +77,8 @@ class GameTextEnv(SeriesEnv[str, str]):
         seat: int = 0,
         illegal: str = "forfeit",
         history: str = "full",
+        limits: TextLimits | None = None,
+        count_tokens: Callable[[str], int] = rough_tokens,
         render_mode: str | None = None,
         **params: Any,  # noqa: ANN401 - each game has its own
     ) -> None:
@@ -81,6 +91,8 @@ class GameTextEnv(SeriesEnv[str, str]):
             seat: The agent's, if there is an opponent.
             illegal: `forfeit`, `retry(k)`, `noop` or `random_legal`.
             history: `full`, `last-k` or `board-only`.
+            limits: Where an episode is cut, by default nowhere but at the game's `max_moves`.
+            count_tokens: Length of a text.
             render_mode: `ansi`, `rgb_array` or None.
             **params: Keyword arguments of the game's class.
         """
@@ -90,23 +102,32 @@ class GameTextEnv(SeriesEnv[str, str]):
         self.action_space = AnyText()
         self._game_id, self._params = game_id, params
         self._game = make_game(game_id, **params)
-        self._chat = ChatEnv(self._game, history=history, illegal=illegal)
+        self._limits = as_limits(limits)
+        self._count_tokens = count_tokens
+        self._chat = ChatEnv(
+            self._game,
+            history=history,
+            illegal=illegal,
+            max_turns=self._limits.turns,
+            count_tokens=count_tokens,
+        )
         self._others = Others(game_id, self._game, opponent=opponent, seat=seat)
         self._seat = self._mover = self._others.seat
         self._num_replies = 0
+        self._room_tokens = math.inf  # for the agent's next reply
         self._informed: set[int] = set()
 
     def step(self, action: object) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Take the agent's reply and let the others answer; see the class."""
-        if not isinstance(action, str):
-            raise ValueError(f"a reply must be a string, got {action!r}")  # noqa: TRY004
-        chat = self._chat
+        reply, chat = check_reply(action), self._chat
         if chat.done and (self._num_replies or self._key is None):
             raise ValueError(f"the episode is over ({chat.end_reason}): call reset()")
         self._num_replies += 1
         self._mover = self._seat
         # An episode that failed before the agent's first turn is reported by its first step.
-        outcome = ChatStep(action=None) if chat.done else chat.step(action)
+        outcome = ChatStep(action=None)
+        if not chat.done:
+            outcome = chat.step(reply, cut=self._count_tokens(reply) >= self._room_tokens)
         self._let_others_play()
         reward = 0.0 if chat.returns is None else chat.returns[self._mover]
         truncated = chat.end_reason in CUTS | FAILURES
@@ -133,6 +154,12 @@ class GameTextEnv(SeriesEnv[str, str]):
         self._others.play(chat)
         if self._others.opponent is None:
             self._seat = self._mover if chat.done else chat.seat
+        if not chat.done:
+            prompt_tokens = chat.prompt_tokens(self._seat)
+            self._room_tokens = self._limits.room_tokens(prompt_tokens)
+            if self._room_tokens < 1:
+                why = f"the prompt of {prompt_tokens} tokens leaves no room for a reply"
+                chat.fail(EndReason.CONTEXT_LIMIT, why)
 
     def _observe(self) -> str:
         seen = attempt(self._chat.observation, self._seat)
@@ -145,12 +172,15 @@ class GameTextEnv(SeriesEnv[str, str]):
     def _info(self, outcome: ChatStep) -> dict[str, Any]:
         chat = self._chat
         info: dict[str, Any] = {"seat": self._seat}
+        if chat.usage:
+            info["usage"] = asdict(chat.usage[-1])
         if outcome.failure is not None:
             info["failure"] = outcome.failure
         if outcome.substituted:
             info["substituted"] = outcome.action
         if chat.returns is None:
             info["messages"] = [asdict(message) for message in chat.messages(self._seat)]
+            info["predicted_remaining_turns"] = chat.predicted_remaining_turns(self._seat)
         else:
             info |= ending(chat.returns, chat.end_reason)
         detail = chat.detail or outcome.detail

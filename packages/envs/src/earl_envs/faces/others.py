@@ -48,9 +48,9 @@ class InPlay(Protocol):
 class Others:
     """An opponent at every seat but the agent's, each seat with its own stream of chance.
 
-    Of a pool one member is drawn for every episode. The random opponent draws by
-    `EpisodeKey.draw`, as compiled batches do, and needs no stream. Without an opponent the agent
-    plays every seat.
+    Of a pool one member is drawn for every episode. The random opponent has no stream: it draws by
+    `EpisodeKey.draw`, from seed, episode and number of moves alone, which compiled lanes work out
+    for all their games at once. Without an opponent the agent plays every seat.
     """
 
     def __init__(

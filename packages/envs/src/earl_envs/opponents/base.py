@@ -18,6 +18,10 @@ class Opponent(Protocol):
 
     Its moves depend on what `move` is given and on nothing else: no state of a game is kept between
     calls, and chance comes from `rng` only. Values that were worked out before may be remembered.
+
+    A player that mostly waits, such as for a server, may have an attribute `max_concurrent_moves`:
+    `ask_each` then calls `move` from as many threads at once. Without it one move is asked for at
+    a time.
     """
 
     def move(self, game: Game[State], state: State, seat: int, rng: np.random.Generator) -> int:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from earl_envs.game import Game, State
-from earl_envs.text.protocol import TextProtocol
+from earl_envs.text.protocol import ParseFailure, TextProtocol
 
 API_KEY_VARIABLE = "OPENAI_API_KEY"
 _MAX_ANSWER_BYTES = 4 * 2**20
@@ -27,11 +27,33 @@ class EndpointError(RuntimeError):
 
 
 @final
+class NoLegalMoveError(EndpointError):
+    """The model answered, but none of its replies named a legal move.
+
+    Attributes:
+        failure: What was wrong with the last reply.
+    """
+
+    def __init__(self, message: str, failure: ParseFailure) -> None:
+        super().__init__(message, failure)
+        self.failure = failure
+
+    def __str__(self) -> str:
+        """Return the message alone."""
+        return str(self.args[0])
+
+
+@final
 class EndpointOpponent:
     """Asks a server for every move: the rules, then the board as the seat sees it.
 
-    A reply without a legal move is asked for again with another seed. Anything else that goes wrong
-    raises `EndpointError`, so that the episode ends as an error and not as a win.
+    A reply without a legal move is asked for again with another seed. When the last one names none
+    either, `NoLegalMoveError` is raised, by which the model forfeits a game of a match. Anything
+    else that goes wrong raises another `EndpointError`, so that the episode ends as an error and
+    not as a win.
+
+    Attributes:
+        max_concurrent_moves: How many of its moves may be asked for at a time.
 
     Example:
         opponent = EndpointOpponent("http://localhost:8000/v1", model="my-model")
@@ -46,6 +68,7 @@ class EndpointOpponent:
         num_retries: int = 2,
         temperature: float | int | None = None,
         api_key: str | None = None,
+        max_concurrent_moves: int = 32,
     ) -> None:
         """Say whom to ask; nothing is sent yet.
 
@@ -57,6 +80,7 @@ class EndpointOpponent:
             temperature: Of the server's sampling; None leaves it to the server.
             api_key: Sent as bearer token; by default the environment variable `OPENAI_API_KEY`
                 at the time of the request, or nothing.
+            max_concurrent_moves: How many moves may be asked for at a time.
         """
         if not _is_address(url):
             raise ValueError(f"an endpoint is an address such as http://host:8000/v1, got {url!r}")
@@ -68,6 +92,9 @@ class EndpointOpponent:
             raise ValueError(f"timeout_s must be <= {TIMEOUT_MAX:g}, got {timeout_s}")
         if num_retries < 0:
             raise ValueError(f"num_retries must be >= 0, got {num_retries}")
+        if max_concurrent_moves < 1:
+            raise ValueError(f"max_concurrent_moves must be >= 1, got {max_concurrent_moves}")
+        self.max_concurrent_moves = max_concurrent_moves
         self._url = url.rstrip("/") + "/chat/completions"
         self._model = model
         self._timeout_s = float(timeout_s)
@@ -86,21 +113,24 @@ class EndpointOpponent:
         """Ask for a move until a reply names a legal one.
 
         Raises:
-            EndpointError: If no reply does, or the server does not answer as it should.
+            NoLegalMoveError: If no reply does.
+            EndpointError: If the server does not answer as it should.
         """
         protocol = TextProtocol(game)
         messages = [
             {"role": "system", "content": protocol.system_message()},
             {"role": "user", "content": protocol.turn_message(state, seat)},
         ]
-        detail = ""
+        failure, detail = ParseFailure.UNPARSABLE, ""
         for _ in range(self._num_retries + 1):
             parsed = protocol.parse(self._reply(messages, seed=int(rng.integers(2**31))), state)
-            if parsed.action is not None:
+            if parsed.failure is None:
+                assert parsed.action is not None, "a reply gives a move or says why not"
                 return parsed.action
-            detail = parsed.detail
-        raise EndpointError(
-            f"{self._model} named no legal move in {self._num_retries + 1} replies: {detail}"
+            failure, detail = parsed.failure, parsed.detail
+        raise NoLegalMoveError(
+            f"{self._model} named no legal move in {self._num_retries + 1} replies: {detail}",
+            failure,
         )
 
     def _reply(self, messages: list[dict[str, str]], *, seed: int) -> str:

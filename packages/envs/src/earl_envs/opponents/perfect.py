@@ -39,7 +39,7 @@ class PerfectOpponent:
         """Return a move that keeps the value of the position.
 
         Raises:
-            ImportError: If Connect Four is asked for without numba.
+            ImportError: If a position of Connect Four has to be searched and numba is missing.
             ValueError: If the game hides something, is large, or not one of two opposed seats.
         """
         if is_usual_connect_four(game):
@@ -51,14 +51,15 @@ class PerfectOpponent:
     def _connect_four_move(
         self, stones: tuple[int, int], seat: int, rng: np.random.Generator
     ) -> int:
-        if not has_numba():
-            raise ImportError(
-                "perfect play of Connect Four needs numba: pip install earl-envs[fast]"
-            )
         own, taken = stones[seat], stones[0] | stones[1]
         if taken.bit_count() <= MAX_STONES:
             column = book_column(own, taken)
             if column is not None:
                 return column
+        if not has_numba():
+            raise ImportError(
+                "perfect play of Connect Four beyond its book needs numba: "
+                "pip install earl-envs[fast]"
+            )
         columns = self._solver.optimal_columns(own, taken)
         return columns[rng.integers(len(columns))]

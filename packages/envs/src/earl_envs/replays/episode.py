@@ -64,6 +64,11 @@ class EpisodeRecord:
         """
         tree: object = json.loads(line)
         values = cast("dict[str, Any]", tree if isinstance(tree, dict) else {})
+        if "games" in values and "game" not in values:
+            raise ValueError(
+                "it is one of a training run, whose lines hold several games and are read by "
+                "earl_trainer.tracking.episode_rows.episode_records"
+            )
         for name, (kind, is_sound) in _FIELDS.items():
             if not is_sound(values.get(name)):
                 raise ValueError(f"{name} of an episode must be {kind}, got {values.get(name)!r}")

@@ -13,7 +13,7 @@ def write_episodes(path: Path, episodes: Iterable[EpisodeRecord]) -> None:
 
 
 def read_episodes(path: Path) -> Iterator[EpisodeRecord]:
-    """Read a file of episodes one by one.
+    """Read a file that `write_episodes` wrote, one episode after the other.
 
     Raises:
         ValueError: If a line is no episode; the message names the file and the line.

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from earl_envs.boundary import Failure, attempt
-from earl_envs.end_reason import FAILURES, EndReason
+from earl_envs.end_reason import CUTS, FAILURES, EndReason
 from earl_envs.testing.context import Context
 from earl_envs.testing.finding import Finding
 from earl_envs.testing.playthrough import Playthrough, Visit
+from earl_envs.testing.text import illegal_name
 from earl_envs.text.chat_env import ChatEnv
 from earl_envs.text.protocol import TextProtocol
 
@@ -22,24 +23,14 @@ _MAX_EXTRA_CHARS = 200  # of one prompt, for words that are not the game's
 def illegal_policies(context: Context) -> Iterator[Finding]:
     """A wrong reply ends the game, is asked for again, passes, or is replaced, as was chosen."""
     for play in context.plays[:_MAX_PLAYS]:
-        start = play.visit(0)
-        expected = {
-            "forfeit": [EndReason.UNPARSABLE],
-            "retry(2)": ["asked again", "asked again", EndReason.UNPARSABLE],
-            "noop": ["asked again", "asked again"],
-            "random_legal": ["moved"],
-        }
-        for policy, outcomes in expected.items():
-            env = ChatEnv(play.game, illegal=policy, max_turns=_MAX_MOVES)
-            env.reset(seed=play.seed)
-            for outcome in outcomes:
-                env.step(GARBAGE)
-                got = _outcome(env, start)
-                if got != outcome:
-                    yield start.finding(
-                        f"under {policy} a reply that names no move must have the outcome "
-                        f"{outcome}, got {got}"
-                    )
+        no_move = "a reply that names no move"
+        yield from _judged(play, play.visit(0), GARBAGE, no_move, EndReason.UNPARSABLE)
+        protocol = TextProtocol(play.game)
+        for visit in map(play.visit, range(min(_MAX_MOVES, len(play.moves)))):
+            if name := illegal_name(protocol, visit):
+                what = f"the illegal move {name}"
+                yield from _judged(play, visit, name, what, EndReason.ILLEGAL_MOVE)
+                break
 
 
 def canary_floor(context: Context) -> Iterator[Finding]:
@@ -71,6 +62,7 @@ def reply_leak(context: Context) -> Iterator[Finding]:
 
 def end_reasons(context: Context) -> Iterator[Finding]:
     """Conversations end for the right reason; cuts and failures are nobody's win."""
+    outside = sorted(CUTS | FAILURES)
     for play in context.plays[:_MAX_PLAYS]:
         last = play.visit(len(play.moves))
         env = ChatEnv(context.game)
@@ -83,10 +75,13 @@ def end_reasons(context: Context) -> Iterator[Finding]:
             )
         if not isinstance(attempt(env.step, GARBAGE), Failure):
             yield last.finding("a reply after the end must be refused")
-        for reason in sorted(FAILURES):
+        for reason in outside:
             env.reset(seed=play.seed)
             env.fail(reason, "on purpose")
             yield from _unscored(env, play.visit(0), reason)
+        env.reset(seed=play.seed)
+        env.step(GARBAGE, cut=True)
+        yield from _unscored(env, play.visit(0), EndReason.TURN_TOKEN_LIMIT)
         if len(play.moves) > 1:
             env = ChatEnv(context.game, max_turns=1)
             for _ in _walk(env, play, limit=1):
@@ -140,12 +135,37 @@ def prompt_growth(context: Context) -> Iterator[Finding]:
                 )
 
 
-def _outcome(env: ChatEnv, start: Visit) -> str:
+def _judged(
+    play: Playthrough, visit: Visit, reply: str, what: str, failure: EndReason
+) -> Iterator[Finding]:
+    """Give a wrong reply in a position under every policy, as often as that policy takes it."""
+    expected = {
+        "forfeit": [failure],
+        "retry(2)": ["asked again", "asked again", failure],
+        "noop": ["asked again", "asked again"],
+        "random_legal": ["moved"],
+    }
+    for policy, outcomes in expected.items():
+        env = ChatEnv(play.game, illegal=policy, max_turns=visit.place + _MAX_MOVES)
+        for _ in _walk(env, play, limit=visit.place):
+            pass
+        for outcome in outcomes:
+            env.step(reply)
+            got = _outcome(env, visit)
+            if got != outcome:
+                yield visit.finding(
+                    f"under {policy} {what} must have the outcome {outcome}, got {got}"
+                )
+
+
+def _outcome(env: ChatEnv, before: Visit) -> str:
     if env.end_reason not in {None, EndReason.FINISHED}:
         return str(env.end_reason)
-    if env.state == start.state and env.seat == start.position.seat:
+    new_moves = env.moves[before.place :]
+    if not new_moves and (env.state, env.seat) == (before.state, before.position.seat):
         return "asked again"
-    return "moved" if env.moves and env.moves[0] in start.position.legal else "something else"
+    is_move = len(new_moves) == 1 and new_moves[0] in before.position.legal
+    return "moved" if is_move else "something else"
 
 
 def _unscored(env: ChatEnv, visit: Visit, reason: EndReason) -> Iterator[Finding]:

@@ -88,6 +88,8 @@ class Report:
     """What is wrong, by check: the first few findings of each, one of a kind."""
     skipped: tuple[str, ...]
     """Checks that were not run, as the rules they build on do not hold."""
+    notes: Mapping[str, tuple[Finding, ...]]
+    """What passed checks could not decide, by check."""
 
     def __str__(self) -> str:
         num_checks = len(self.passed) + len(self.findings)
@@ -97,6 +99,7 @@ class Report:
             for finding in findings:
                 merged.setdefault(finding.kind, ([], finding))[0].append(name)
         lines += [f"  {', '.join(names)}: {finding}" for names, finding in merged.values()]
+        lines += [f"  {name}: {note}" for name, notes in self.notes.items() for note in notes]
         if self.skipped:
             lines.append(f"  not run before the rules hold: {', '.join(self.skipped)}")
         return "\n".join(lines)
@@ -135,7 +138,7 @@ def check_game(
         seed: Everything that is drawn derives from it.
         checks: Names from `CHECKS`, `declaration` and `playthrough` being always among them. By
             default all but `spawn_worker`: it starts a process, which needs an entry point to know
-            the game and, in a script, the usual `if __name__ == "__main__"`.
+            the game and, in a script, the usual `if __name__ == "__main__"`. `CHECKS` is all.
 
     Returns:
         The report of a game without findings.
@@ -187,14 +190,19 @@ def _chosen(checks: Collection[str] | None) -> Collection[str]:
 
 def _run(context: Context, checks: Mapping[str, Check]) -> Report:
     findings: dict[str, tuple[Finding, ...]] = {}
+    notes: dict[str, tuple[Finding, ...]] = {}
     passed: list[str] = []
     skipped: list[str] = []
     for name, check in checks.items():
         needed = _RULES if name not in _RULES else {"declaration"}
         if any(base in findings for base in needed):
             skipped.append(name)
-        elif found := find(context, check):
-            findings[name] = found
+            continue
+        found = find(context, check)
+        if noted := tuple(finding for finding in found if finding.is_note):
+            notes[name] = noted
+        if faults := tuple(finding for finding in found if not finding.is_note):
+            findings[name] = faults
         else:
             passed.append(name)
     return Report(
@@ -203,4 +211,5 @@ def _run(context: Context, checks: Mapping[str, Check]) -> Report:
         passed=tuple(passed),
         findings=findings,
         skipped=tuple(skipped),
+        notes=notes,
     )

@@ -26,6 +26,8 @@ class Finding:
     """The moves from the start to the position."""
     board: str = ""
     """What the game shows of the position."""
+    is_note: bool = False
+    """Whether it only says what a check could not decide; the game passes."""
 
     @property
     def kind(self) -> str:

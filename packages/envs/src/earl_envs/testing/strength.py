@@ -1,74 +1,135 @@
 """Check that playing well pays."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
-from earl_envs.evaluation.match import MatchReport, Tally, play_match
+from earl_envs.end_reason import EndReason
+from earl_envs.evaluation.intervals import Z_95
+from earl_envs.evaluation.match import play_match
+from earl_envs.replays.episode import EpisodeRecord
 from earl_envs.testing.context import Context
 from earl_envs.testing.finding import Finding
 
-_NUMS_OF_GAMES = (8, 24, 48)  # more are played only where few leave it open
-_MAX_RULE_CALLS = 150_000
-_MAX_SIMULATIONS = 400
+_ROUNDS = (6, 18, 54, 162, 486)  # games per seat; more are played only where fewer leave it open
+_PLANNED_ROUND = 1  # the one that the effort of a move is chosen for
+_MAX_RULE_CALLS = 800_000
+_MAX_SIMULATIONS = 1_000
+_MAX_BLIND_SIMULATIONS = 100  # where luck weighs more than depth, more games tell more
 _NUM_DRAWS = 8
+
+Interval = tuple[float, float]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searcher:
+    """The best player that a number of calls of the rules allows."""
+
+    spec: str
+    calls_per_game: float
+    """Calls of the rules in a game in which it has one of the seats."""
+    has_to_win: bool
+    """Whether it is strong enough that nothing but the game can keep it from winning."""
 
 
 def strong_beats_random(context: Context) -> Iterator[Finding]:
-    """Search beats random moves where two seats compete and nothing is hidden or drawn.
+    """Search scores more than random moves do, from every seat, where seats compete.
 
-    Every start is played from both seats, so that the advantage of a seat proves nothing. Where
-    tree search would take too long, a player that looks one or two moves ahead must at least not do
-    worse than random moves. Games of chance and of other numbers of seats pass: how much search is
-    worth there is no question of right or wrong.
+    Each start is played twice per seat, by search and by random moves, against random moves in all
+    other seats; the mean difference of the seat's scores must be above 0 with its 95 % interval.
+    Games are played until every seat is above, or the effort is at its end.
+
+    A seat that is not fails where nothing is hidden or drawn and much tree search was affordable;
+    where little was, or only a look one or two moves ahead, search must at least not do worse than
+    random moves. In all other games such a seat is noted as undecided, since how much search is
+    worth there is no question of right or wrong: in rock, paper, scissors nothing beats random
+    moves. Games of one seat, and those whose scores do not sum to 0, pass.
     """
     if not _is_contest(context):
         return
-    spec, is_strong = _searcher(context)
-    match = _play(context, spec)
-    low, high = match.total.score_interval
-    if (is_strong and low <= 0.5) or high < 0.5:
-        yield Finding(
-            wrong=f"{spec} scores {match.total.score:.2f} [{low:.2f}, {high:.2f}] against random "
-            "moves: do the scores depend on the moves?"
-        )
+    is_open = _is_open(context)
+    searcher = _tree_searcher(context, is_open=is_open)
+    if searcher is None and is_open and context.game.num_seats == 2:
+        searcher = _depth_searcher(context)
+    if searcher is None:
+        yield Finding(wrong="not decided: games are too long for tree search", is_note=True)
         return
-    for seat, tally in enumerate(match.by_seat):
-        low, high = tally.score_interval
-        chance_low, chance_high = _random_interval(context, seat)
-        if high < chance_low:
-            yield Finding(
-                wrong=f"{spec} in seat {seat} scores [{low:.2f}, {high:.2f}] against random moves, "
-                f"where random moves score [{chance_low:.2f}, {chance_high:.2f}]"
-            )
-
-
-def _play(context: Context, spec: str) -> MatchReport:
-    """Play the shortest match that leaves no doubt, or the longest."""
-    matches = (
-        play_match(
-            context.game_id,
-            spec,
-            "random",
-            num_games=num_games,
-            seed=context.seed,
-            params=context.params,
+    for seat, (low, high) in enumerate(_gains(context, searcher)):
+        if low > 0:
+            continue
+        shown = (
+            f"{searcher.spec} in seat {seat} scores [{low:+.2f}, {high:+.2f}] more than random "
+            "moves do there"
         )
-        for num_games in _NUMS_OF_GAMES
-    )
-    match = next(matches)
-    while match.total.score_interval[0] <= 0.5 and (longer := next(matches, None)) is not None:
-        match = longer
-    return match
+        if searcher.has_to_win or (is_open and high < 0):
+            yield Finding(wrong=f"{shown}: do the scores depend on the moves?")
+        else:
+            yield Finding(wrong=f"not decided: {shown}", is_note=True)
+
+
+def _gains(context: Context, searcher: Searcher) -> list[Interval]:
+    """Play the shortest matches in which every seat gains, or the longest; return the gains."""
+    num_seats = context.game.num_seats
+    gains: list[Interval] = []
+    for num_pairs in _ROUNDS:
+        num_games = num_pairs * num_seats
+        if gains and num_games * searcher.calls_per_game > _MAX_RULE_CALLS:
+            break
+        strong, random = (_play(context, spec, num_games) for spec in (searcher.spec, "random"))
+        gains = [
+            _interval([
+                ours.returns[seat] - theirs.returns[seat]
+                for ours, theirs in list(zip(strong, random, strict=True))[seat::num_seats]
+                if ours.end_reason == theirs.end_reason == EndReason.FINISHED
+            ])
+            for seat in range(num_seats)
+        ]
+        if all(low > 0 for low, _ in gains):
+            break
+    return gains
+
+
+def _play(context: Context, spec: str, num_games: int) -> Sequence[EpisodeRecord]:
+    """Play against random moves; game k is from seat k modulo their number."""
+    return play_match(
+        context.game_id,
+        spec,
+        "random",
+        num_games=num_games,
+        seed=context.seed,
+        params=context.params,
+    ).episodes
+
+
+def _interval(differences: Sequence[float]) -> Interval:
+    """Return Student's 95 % interval of a mean, mean -+ t s / sqrt(n).
+
+    With n - 1 degrees of freedom t = z + (z^3 + z) / (4 (n - 1)) (Abramowitz and Stegun, Handbook
+    of Mathematical Functions, 26.7.5, to its first term).
+    """
+    num = len(differences)
+    if num < 2:
+        return -math.inf, math.inf
+    quantile = Z_95 + (Z_95**3 + Z_95) / (4 * (num - 1))
+    half = quantile * float(np.std(differences, ddof=1)) / math.sqrt(num)
+    return float(np.mean(differences)) - half, float(np.mean(differences)) + half
 
 
 def _is_contest(context: Context) -> bool:
-    if context.game.num_seats != 2:
-        return False
     outcomes = [scores for _, scores in context.endings]
-    if not any(map(any, outcomes)) or any(abs(math.fsum(scores)) > 1e-6 for scores in outcomes):
-        return False
+    return (
+        context.game.num_seats > 1
+        and any(map(any, outcomes))
+        and all(abs(math.fsum(scores)) < 1e-6 for scores in outcomes)
+    )
+
+
+def _is_open(context: Context) -> bool:
+    """Return whether nothing is hidden and no chance is to come, as far as `resample` tells."""
     rng = context.rng("strong_beats_random")
     return all(
         context.game.resample(visit.state, seat, rng) == visit.state
@@ -78,23 +139,39 @@ def _is_contest(context: Context) -> bool:
     )
 
 
-def _searcher(context: Context) -> tuple[str, bool]:
-    """Return the best player that the calls of the rules allow, and whether it has to win."""
-    mean_length = max(1.0, float(np.mean([len(play.moves) for play in context.plays])))
+def _tree_searcher(context: Context, *, is_open: bool) -> Searcher | None:
+    """Return tree search with as much effort as is affordable, None if that is too little."""
+    num_moves, num_legal = _size(context)
+    own_moves = num_moves / context.game.num_seats
+    # A simulation plays half of a game on average, and a resample may replay a whole one.
+    calls_per_simulation = num_moves / 2 + (0 if is_open else num_moves)
+    most = _calls_per_game(context) / (own_moves * calls_per_simulation)
+    num_simulations = int(min(_MAX_SIMULATIONS if is_open else _MAX_BLIND_SIMULATIONS, most))
+    if num_simulations < 2 * num_legal:
+        return None
+    return Searcher(
+        spec=f"mcts:{num_simulations}",
+        calls_per_game=num_simulations * calls_per_simulation * own_moves,
+        has_to_win=is_open and num_simulations >= 4 * num_legal,
+    )
+
+
+def _depth_searcher(context: Context) -> Searcher:
+    """Return a player that looks two moves ahead, or where that takes too long one."""
+    num_moves, num_legal = _size(context)
+    own_moves = num_moves / context.game.num_seats
+    two_deep = own_moves * num_legal**2
+    if two_deep <= _calls_per_game(context):
+        return Searcher(spec="negamax:2", calls_per_game=two_deep, has_to_win=False)
+    return Searcher(spec="negamax:1", calls_per_game=own_moves * num_legal, has_to_win=False)
+
+
+def _calls_per_game(context: Context) -> float:
+    return _MAX_RULE_CALLS / (_ROUNDS[_PLANNED_ROUND] * context.game.num_seats)
+
+
+def _size(context: Context) -> tuple[float, float]:
+    """Return how many moves a game takes and how many are legal in a position, on average."""
+    num_moves = max(1.0, float(np.mean([len(play.moves) for play in context.plays])))
     legal = [len(visit.position.legal) for visit in context.running_visits(limit=200)]
-    calls_per_move = _MAX_RULE_CALLS / (_NUMS_OF_GAMES[0] * mean_length / 2)
-    # A simulation plays half of a game on average.
-    num_simulations = int(min(_MAX_SIMULATIONS, calls_per_move / (mean_length / 2)))
-    if num_simulations >= 2 * np.mean(legal):
-        return f"mcts:{num_simulations}", True
-    return f"negamax:{2 if np.mean(np.square(legal)) <= calls_per_move else 1}", False
-
-
-def _random_interval(context: Context, seat: int) -> tuple[float, float]:
-    """Return the interval of a seat's points per game in random play."""
-    scores = [pair for _, pair in context.endings]
-    return Tally(
-        wins=sum(pair[seat] > pair[1 - seat] for pair in scores),
-        draws=sum(pair[seat] == pair[1 - seat] for pair in scores),
-        losses=sum(pair[seat] < pair[1 - seat] for pair in scores),
-    ).score_interval
+    return num_moves, float(np.mean(legal))

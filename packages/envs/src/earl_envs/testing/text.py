@@ -82,12 +82,12 @@ def _replies(
         "x" * 100_000,
     ):
         yield reply, None, ParseFailure.UNPARSABLE
-    illegal = _illegal_name(protocol, visit)
+    illegal = illegal_name(protocol, visit)
     if illegal is not None:
         yield illegal, None, ParseFailure.ILLEGAL
 
 
-def _illegal_name(protocol: TextProtocol, visit: Visit) -> str | None:
+def illegal_name(protocol: TextProtocol, visit: Visit) -> str | None:
     """Return the name of an action that is none of the legal ones, if the game names any."""
     legal = {protocol.format_move(visit.state, action) for action in visit.position.legal}
     game = visit.play.game

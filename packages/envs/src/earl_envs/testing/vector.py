@@ -1,7 +1,8 @@
 """Check of a game as a Gymnasium vector environment, against single ones."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, final
 
 import gymnasium
@@ -17,6 +18,8 @@ from earl_envs.testing.finding import Finding
 _NUM_ENVS = 4
 _NUM_EPISODES = 2
 _MAX_STEPS = 200
+_OTHER_SEATINGS: tuple[dict[str, Any], ...] = ({"seat": 1}, {"opponent": None})
+"""What games of more seats are asked for besides the defaults: seat 0 against random moves."""
 
 Infos = dict[str, Any]  # Any: arrays of several types, as Gymnasium's infos have
 
@@ -24,19 +27,24 @@ Infos = dict[str, Any]  # Any: arrays of several types, as Gymnasium's infos hav
 def gymnasium_vector(context: Context) -> Iterator[Finding]:
     """`gymnasium.make_vec(id)` plays as single environments do, in all three autoreset modes."""
     make_known(context)
-    for mode in AutoresetMode:
+    seatings = ({}, *(_OTHER_SEATINGS if context.game.num_seats > 1 else ()))
+    for seating, mode in product(seatings, AutoresetMode):
+        shown = "".join(f", {name}={value}" for name, value in seating.items())
         made = attempt(
             gymnasium.make_vec,
             context.game_id,
             num_envs=_NUM_ENVS,
             autoreset_mode=mode,
+            **seating,
             **context.params,
         )
         if isinstance(made, Failure):
-            yield Finding(wrong=f"gymnasium.make_vec({context.game_id!r}) raises {made.error}")
+            yield Finding(
+                wrong=f"gymnasium.make_vec({context.game_id!r}{shown}) raises {made.error}"
+            )
             return
-        for wrong in _compare(context, made, mode):
-            yield Finding(wrong=f"vector environment in mode {mode.value}: {wrong}")
+        for wrong in _compare(context, made, mode, seating):
+            yield Finding(wrong=f"vector environment in mode {mode.value}{shown}: {wrong}")
 
 
 @final
@@ -69,9 +77,14 @@ class _Single:
         return int(rng.choice(legal)) if len(legal) else 0
 
 
-def _compare(context: Context, envs: Any, mode: AutoresetMode) -> Iterator[str]:  # noqa: ANN401
+def _compare(
+    context: Context,
+    envs: Any,  # noqa: ANN401 - Gymnasium's
+    mode: AutoresetMode,
+    seating: Mapping[str, Any],
+) -> Iterator[str]:
     rng = context.rng("gymnasium_vector")
-    singles = [_start(context, context.seed + index) for index in range(_NUM_ENVS)]
+    singles = [_start(context, context.seed + index, seating) for index in range(_NUM_ENVS)]
     boards, infos = envs.reset(seed=context.seed)
     yield from _differences(singles, boards, infos, "after reset(seed)")
     for step in range(_MAX_STEPS):
@@ -97,8 +110,8 @@ def _compare(context: Context, envs: Any, mode: AutoresetMode) -> Iterator[str]:
             return
 
 
-def _start(context: Context, seed: int) -> _Single:
-    env = gymnasium.make(context.game_id, **context.params).unwrapped
+def _start(context: Context, seed: int, seating: Mapping[str, Any]) -> _Single:
+    env = gymnasium.make(context.game_id, **seating, **context.params).unwrapped
     return _Single(env, *env.reset(seed=seed))
 
 
@@ -135,6 +148,8 @@ def _differences(
     for index, single in enumerate(singles):
         if not np.array_equal(boards[index], single.board):
             yield f"board of environment {index} {when} differs from that of a single one"
+        if infos["_seat"][index] and infos["seat"][index] != single.info["seat"]:
+            yield f"seat of environment {index} {when} differs from that of a single one"
         has_mask = bool(infos["_action_mask"][index])
         if has_mask and not np.array_equal(infos["action_mask"][index], single.info["action_mask"]):
             yield f"action_mask of environment {index} {when} differs from that of a single one"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from earl_envs.batch_base import Batch
 from earl_envs.boundary import Failure, attempt
 from earl_envs.text.answer import AnswerFault, bare_name, find_answer
 from earl_envs.text.board_text import BoardText, can_draw
-from earl_envs.text.protocol import ParsedReply, TextProtocol
+from earl_envs.text.protocol import ParsedReply, TextProtocol, check_reply
 
 
 @final
@@ -82,12 +82,11 @@ class BatchText:
                 running game, in ascending order. [K]
 
         Raises:
-            ValueError: If an index is out of range, repeated, or of a game that is over, or there
-                are more or fewer replies than games. No game is stepped then.
+            ValueError: If an index is out of range, repeated, or of a game that is over, a reply is
+                no string, or there are more or fewer replies than games. No game is stepped then.
         """
         games = self._checked_turns(indices)
-        if len(replies) != len(games):
-            raise ValueError(f"one reply per game: got {len(replies)} for {len(games)} games")
+        _check_replies(replies, num_games=len(games))
         failures: dict[int, ParsedReply] = {}
         errors: dict[int, Failure] = {}
         actions = self._known_actions(replies, games)
@@ -147,3 +146,14 @@ class BatchText:
 
     def _text(self, game: int) -> str:
         return self._batch.text(game, int(self._batch.seats[game]))
+
+
+def _check_replies(replies: object, *, num_games: int) -> None:
+    if not isinstance(replies, Sequence) or isinstance(replies, str | bytes):
+        raise ValueError(f"replies must be a list of strings, got {replies!r}")  # noqa: TRY004
+    given = cast("Sequence[object]", replies)
+    if len(given) != num_games:
+        raise ValueError(f"one reply per game: got {len(given)} for {num_games} games")
+    if {*map(type, given)} != {str}:  # one look at all of them takes the least time
+        for reply in given:
+            check_reply(reply)

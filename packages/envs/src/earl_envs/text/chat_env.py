@@ -1,13 +1,13 @@
 """One episode of any game, all of its seats played by text."""
 
 import copy
-import operator
 from collections.abc import Callable, Hashable
 from typing import Any, SupportsIndex, final
 
 import numpy as np
 
 from earl_envs.boundary import Failure, attempt
+from earl_envs.checks import whole_number
 from earl_envs.end_reason import EndReason
 from earl_envs.game import Game
 from earl_envs.position import Position
@@ -101,7 +101,7 @@ class ChatEnv(TextEpisode):
                 `[name]` at the very end the episode ends as `turn_token_limit`, under every policy.
 
         Raises:
-            ValueError: If the episode is over.
+            ValueError: If the episode is over, or the reply no string.
         """
         self._check_running()
         self._account(reply, cut=cut)
@@ -121,11 +121,11 @@ class ChatEnv(TextEpisode):
         """Make a move of the seat to move without words.
 
         Raises:
-            ValueError: If the episode is over or the move illegal. An opponent's illegal move is
-                the caller's to report: `fail(EndReason.OPPONENT_ERROR, ...)`.
+            ValueError: If the episode is over, or the move no integer or illegal. An opponent's
+                illegal move is the caller's to report: `fail(EndReason.OPPONENT_ERROR, ...)`.
         """
         self._check_running()
-        legal, move = self._reached().legal, operator.index(action)
+        legal, move = self._reached().legal, whole_number(action, "action")
         if move not in legal:
             raise ValueError(f"action {move} is illegal for seat {self.seat}, legal: {[*legal]}")
         self._make_move(move)

@@ -78,6 +78,7 @@ def make_history(spec: str) -> History:
     Raises:
         ValueError: If there is no such policy; the message names the nearest one.
     """
+    spec = str(spec)  # whatever a caller passes: it is refused as unknown
     if spec == "full":
         return History(num_exchanges=None)
     if spec == "board-only":

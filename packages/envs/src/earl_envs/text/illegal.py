@@ -48,6 +48,7 @@ def make_illegal_policy(spec: str) -> IllegalPolicy:
     Raises:
         ValueError: If there is no such policy; the message names the nearest one.
     """
+    spec = str(spec)  # whatever a caller passes: it is refused as unknown
     if retry := re.fullmatch(r"retry\(([1-9][0-9]{0,8})\)", spec, re.ASCII):
         return IllegalPolicy(num_retries=int(retry[1]), last=Verdict.FORFEIT)
     endings = {

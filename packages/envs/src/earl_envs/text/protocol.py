@@ -70,9 +70,10 @@ class TextProtocol(Generic[State]):
             cut: Whether they were cut at a token limit; see `find_answer`.
 
         Raises:
+            ValueError: If the reply is no string.
             Exception: Whatever the game's `legal`, or its `move_name` of a legal action, raises.
         """
-        name = find_answer(reply, cut=cut)
+        name = find_answer(check_reply(reply), cut=cut)
         if isinstance(name, AnswerFault):
             return _failed(ParseFailure.UNPARSABLE, name.value)
         legal = self.game.legal(state)
@@ -90,6 +91,17 @@ class TextProtocol(Generic[State]):
         others = set(range(self.game.num_actions)).difference(legal)
         names = (attempt(self.game.move_name, state, action) for action in others)
         return any(not isinstance(other, Failure) and bare_name(other) == name for other in names)
+
+
+def check_reply(reply: object) -> str:
+    """Return what a player wrote.
+
+    Raises:
+        ValueError: If it is no string.
+    """
+    if not isinstance(reply, str):
+        raise ValueError(f"a reply must be a string, got {reply!r}")  # noqa: TRY004
+    return reply
 
 
 def _quote(name: str) -> str:

@@ -3,10 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from earl_envs.checks import whole_number
+from earl_envs.checks import flag, whole_number
 from earl_envs.end_reason import CUTS, FAILURES, EndReason
 from earl_envs.text.chat_step import ChatStep
 from earl_envs.text.history import Message, make_history
+from earl_envs.text.protocol import check_reply
 from earl_envs.text.transcript import Transcript
 from earl_envs.text.usage import TokenUsage
 
@@ -35,6 +36,7 @@ class TextEpisode(ABC):
         self.num_seats = num_seats
         self._history = make_history(history)
         self._max_turns = whole_number(max_turns, "max_turns", least=1)
+        _check_function(count_tokens, "count_tokens")
         self._count_tokens = count_tokens
         self._clear(seed=0)
 
@@ -75,6 +77,11 @@ class TextEpisode(ABC):
         whole_number(seat, "seat", least=0, most=self.num_seats - 1)
         return self._message if seat == self.seat else self._news(seat)
 
+    def prompt_tokens(self, seat: int) -> int:
+        """Return the length of what `messages` gives, without a chat template's own tokens."""
+        newest = self.observation(seat)
+        return self._transcripts[seat].past_tokens + self._count_tokens(newest)
+
     def fail(self, reason: EndReason, detail: str = "") -> None:
         """End the episode for a reason that lies outside the game and the replies.
 
@@ -84,7 +91,7 @@ class TextEpisode(ABC):
         self._check_running()
         if reason not in CUTS | FAILURES:
             valid = ", ".join(sorted(CUTS | FAILURES))
-            raise ValueError(f"an outside reason is one of {valid}; got {reason.value!r}")
+            raise ValueError(f"an outside reason is one of {valid}; got {str(reason)!r}")
         self._end(reason, detail)
 
     @abstractmethod
@@ -121,6 +128,8 @@ class TextEpisode(ABC):
             raise ValueError("the episode is over or was never begun: call reset(seed=...)")
 
     def _account(self, reply: str, *, cut: bool) -> None:
+        check_reply(reply)
+        flag(cut, "cut")
         transcript = self._transcripts[self.seat]
         past_tokens = transcript.past_tokens
         newest = transcript.add(self._message, reply)
@@ -150,3 +159,8 @@ class TextEpisode(ABC):
         """Make what grows this episode's own, after a shallow copy."""
         self._replies, self._usage = [*self._replies], [*self._usage]
         self._transcripts = [transcript.copy() for transcript in self._transcripts]
+
+
+def _check_function(value: object, what: str) -> None:
+    if not callable(value):
+        raise ValueError(f"{what} must be a function of a text, got {value!r}")  # noqa: TRY004

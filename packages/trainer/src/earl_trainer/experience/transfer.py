@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from earl_dispatch import Columns, Hosts, Layout, RowSizes, TransferPlan, dispatch, plan_transfer
-from earl_dispatch.network import floor_time_s
+from earl_dispatch.network import Network, floor_time_s
 from earl_dispatch.placement import place_rows
 from earl_dispatch.probe import measure_network
 from earl_dispatch.shared_sizes import share_sizes
@@ -70,9 +70,10 @@ class LearnerFeed:
         self._num_minibatches = num_minibatches
         self._num_epochs = num_epochs
         self._timeout_s = timeout_s
-        self._network = (
-            None if team.size == 1 else measure_network(transport=transport, timeout_s=timeout_s)
-        )
+        self._network: Network | None = None
+        if team.size > 1:
+            with among_workers():
+                self._network = measure_network(transport=transport, timeout_s=timeout_s)
 
     def send(self, columns: Columns, *, seed: int) -> Delivery:
         """Bring the rows of all workers to those that learn from them.

@@ -13,6 +13,7 @@ from earl_envs import (
     TextProtocol,
     attempt,
 )
+from earl_envs.opponents.asking import ask_each
 
 from earl_trainer.rollout.chat import ChatFormat, Dialogue
 from earl_trainer.rollout.engine import Completion, FinishReason
@@ -127,7 +128,11 @@ class Collector:
         while waiting := [
             table for table in tables if table.mover >= 0 and table.mover not in table.talkers
         ]:
-            chosen = [(table, table.opponent_action()) for table in waiting]
+            actions = ask_each(
+                [table.opponent for table in waiting],
+                lambda place, waiting=waiting: waiting[place].opponent_action(),
+            )
+            chosen = zip(waiting, actions, strict=True)
             _step(batches, [(table, action) for table, action in chosen if action is not None])
 
     def _open_turns(self, tables: Sequence[Table]) -> list[_OpenTurn]:

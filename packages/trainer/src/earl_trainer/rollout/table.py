@@ -193,9 +193,14 @@ class Table:
         """End the episode at a limit or by a failure: nobody wins, draws or loses this game."""
         self._end_game(dict.fromkeys(self.talkers, (reason, 0.0, detail)))
 
-    def _opponent_move(self, seat: int) -> int:
+    @property
+    def opponent(self) -> Opponent:
+        """Who picks moves in the seats of no talker; only where there is such a seat."""
         assert self._opponent is not None
-        move = self._opponent.move(self._game, self.state, seat, self._rngs[seat])
+        return self._opponent
+
+    def _opponent_move(self, seat: int) -> int:
+        move = self.opponent.move(self._game, self.state, seat, self._rngs[seat])
         return operator.index(move)
 
     def _begin(self, number: int) -> None:

@@ -74,18 +74,22 @@ class StepOutcome:
     def report(self) -> ContextReport:
         """Report to the selector the contexts of one engine, that of the fullest worker."""
         fullest = max(self.shares, key=lambda share: share.peak_resident_tokens)
-        lengths = [episode.context_tokens for episode in fullest.episodes]
+        return self._report_on(fullest.episodes, fullest.peak_resident_tokens)
+
+    def _report_on(self, episodes: Sequence[EpisodeSummary], resident_tokens: int) -> ContextReport:
+        lengths = [episode.context_tokens for episode in episodes]
         return ContextReport(
             step=self.step,
             num_responses=len(lengths),
             mean_context_tokens=sum(lengths) / len(lengths),
             max_context_tokens=max(lengths),
-            resident_tokens=fullest.peak_resident_tokens,
+            resident_tokens=resident_tokens,
         )
 
     def record(self) -> StepRecord:
         """Gather the figures of all stages."""
         counts = TokenCounts.total([share.counts for share in self.shares])
+        resident_tokens = max(share.peak_resident_tokens for share in self.shares)
         # A stage takes as long as it takes the slowest.
         slowest = {
             stage: max(share.seconds[stage] for share in self.shares)
@@ -102,7 +106,7 @@ class StepOutcome:
             decision=self.decision.reason,
             metrics={
                 **episode_metrics(self.episodes, self.rewards),
-                **context_metrics(self.report()),
+                **context_metrics(self._report_on(self.episodes, resident_tokens)),
                 **selector_metrics(self.decision),
                 **dispatch_metrics(self.delivery),
                 **counts.metrics(),
