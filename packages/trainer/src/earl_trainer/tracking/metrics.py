@@ -144,9 +144,9 @@ def dispatch_metrics(delivery: Delivery) -> dict[str, float]:
 
     `bytes_lower_bound` is the least for the rows that each learner got, `bytes_minimum` the least
     for any choice of rows that gives every learner its share of each mini-batch; whole rows move,
-    so that the plan may lie about a row per worker to either side of it. The floor of the time is that of the
-    busiest rank, at the rate that was measured when the phase began; one worker alone moves nothing
-    and has none.
+    so that the plan may lie about a row per worker to either side of it. The floor of the time is
+    that of the busiest rank, at the rate that was measured when the phase began; one worker alone
+    moves nothing and has none.
     """
     plan = delivery.plan
     times = {
