@@ -220,6 +220,7 @@ for seed in range(40):
 """
 
 
+@pytest.mark.slow
 def test_every_process_makes_the_same_plan_whatever_its_hashes_and_the_order_of_columns():
     plans = [
         subprocess.run(

@@ -54,27 +54,42 @@ def earl(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([EARL, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["train", "tictactoe-tinny"], ["'tictactoe-tinny'", "tictactoe-tiny"]),
-        (["train", "--algorithm", "grop"], ["'grop'", "grpo"]),
-        (["train", "--rollout.max-context-tokens", "12"], ["one turn", "11", "4", "15", "12"]),
-        (["train", "--selector.tp-degrees", "3"], ["tp 3", "4 attention heads"]),
-        (["train", "--env", "earl/TicTacTo-v0"], ["'earl/TicTacTo-v0'", "earl/TicTacToe-v0"]),
-        (["train", "--sed", "1"], ["'sed'", "seed"]),
-        (["train", "--model", "tinny"], ["'tinny'", "tiny"]),
-        (["train", "--rollout.num-episodes", "7"], ["group_size", "7", "16"]),
-    ],
-    ids=["recipe", "algorithm", "context", "tp", "game", "field", "model", "batch"],
-)
-def test_a_wrong_command_is_answered_in_one_line(arguments, said, tmp_path):
-    result = earl(*arguments, cwd=tmp_path)
+def assert_refused(arguments, said, cwd):
+    result = earl(*arguments, cwd=cwd)
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1, result.stderr
     for part in said:
         assert part in result.stderr
-    assert not list(tmp_path.iterdir())
+    assert not list(cwd.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "tictactoe-tinny"], ["'tictactoe-tinny'", "tictactoe-tiny"]),
+        (["train", "--sed", "1"], ["'sed'", "seed"]),
+    ],
+    ids=["recipe", "field"],
+)
+def test_a_wrong_command_is_answered_in_one_line(arguments, said, tmp_path):
+    assert_refused(arguments, said, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "--algorithm", "grop"], ["'grop'", "grpo"]),
+        (["train", "--rollout.max-context-tokens", "12"], ["one turn", "11", "4", "15", "12"]),
+        (["train", "--selector.tp-degrees", "3"], ["tp 3", "4 attention heads"]),
+        (["train", "--env", "earl/TicTacTo-v0"], ["'earl/TicTacTo-v0'", "earl/TicTacToe-v0"]),
+        (["train", "--model", "tinny"], ["'tinny'", "tiny"]),
+        (["train", "--rollout.num-episodes", "7"], ["group_size", "7", "16"]),
+    ],
+    ids=["algorithm", "context", "tp", "game", "model", "batch"],
+)
+def test_a_wrong_value_is_answered_in_one_line(arguments, said, tmp_path):
+    assert_refused(arguments, said, tmp_path)
 
 
 @pytest.mark.slow

@@ -76,10 +76,11 @@ def test_in_self_play_both_seats_of_every_table_are_trained(
 def test_only_a_seats_own_replies_are_trained(tmp_path, small_config, open_run, changes):
     run = open_run(small_config(changes), tmp_path)
     phase = run.phases[0]
-    episodes = run.collector.collect(phase.policy, phase.starts(0, 0, num_seats=2)).episodes
+    rollout = run.collector.collect(phase.policy, phase.starts(0, 0, num_seats=2))
     run.tracker.close()
-    rewards = rewards_of(episodes, run.config.reward)
-    advantages = episode_advantages(episodes, rewards, run.phases[1].algorithm.advantages)
+    episodes, summaries = rollout.episodes, rollout.summaries
+    rewards = rewards_of(summaries, run.config.reward)
+    advantages = episode_advantages(summaries, rewards, run.phases[1].algorithm.advantages)
     columns = build_columns(episodes, advantages, run.config.reward)
 
     ids = columns.per_token["token_ids"].split(columns.lengths.tolist())

@@ -396,6 +396,7 @@ def updated(model, rows, minibatches, aggregation, workers):
     return metrics, [parameter.detach() for parameter in model.parameters()]
 
 
+@pytest.mark.slow
 def test_workers_that_share_the_rows_learn_what_one_of_them_would(make_llama, make_rows):
     rows = make_rows(LENGTHS)
     minibatches = [

@@ -8,7 +8,13 @@ from earl_envs import RandomOpponent, TextProtocol, episode_rng, game_ids, make_
 from earl_trainer.config import ModelConfig
 from earl_trainer.models.tiny import build_model, build_tokenizer
 
-GAMES = [game_id for game_id in game_ids() if game_id.startswith("earl/")]
+# Their games are long, or their boards large.
+SLOW = {f"earl/{name}-v0" for name in ("Othello", "Mastermind", "2048", "Hex", "Sokoban")}
+GAMES = [
+    pytest.param(game_id, marks=pytest.mark.slow if game_id in SLOW else ())
+    for game_id in game_ids()
+    if game_id.startswith("earl/")
+]
 
 
 @pytest.fixture(scope="module", params=GAMES)
