@@ -50,7 +50,8 @@ def test_ranks_on_hosts_dispatch_over_their_links(tool, load_tool):
     digests = tuple(map(tool.digest, expected))
     assert done["all_to_all"].digests == done["gather_scatter"].digests == digests
     floor_s = batch.total_bytes / 4 * 0.75 / 1e6
-    assert floor_s < done["all_to_all"].seconds < done["gather_scatter"].seconds
+    # A link lets a first burst through at once.
+    assert 0.9 * floor_s < done["all_to_all"].seconds < done["gather_scatter"].seconds
     sent_bytes = batch.plan.bytes_sent(1)
     assert sent_bytes <= done["all_to_all"].sent[1].payload_bytes < 1.2 * sent_bytes + 5000
     assert torch.tensor(done["gather_scatter"].received[0].payload_bytes) > 2 * sent_bytes
