@@ -97,6 +97,45 @@ def link_table(rows: Sequence[Stored]) -> str:
     return table(["hosts", "transport", "link", "planned bytes", "counted bytes", "off"], body)
 
 
+def selector_details(rows: Sequence[Stored]) -> str:
+    """Show figure 3 of the EARL paper beside the memory rule, training memory, and the notes."""
+    parts = {
+        "TP 8 over TP 4 as the paper measured it, and the degree that the memory rule names": (
+            cell_table([row for row in rows if "measured_percent" in row])
+        ),
+        "Activations of a training batch of Llama-3.1-70B": table(
+            ["assumption", "GiB at 4,096", "GiB at 8,192", "ratio"],
+            [
+                [
+                    str(row[name])
+                    for name in ("training_batch", "gib_at_4096", "gib_at_8192", "ratio")
+                ]
+                for row in rows
+                if "training_batch" in row
+            ],
+        ),
+    }
+    tables = [f"\n{title}:\n\n{body}" for title, body in parts.items()]
+    return "".join(tables) + "\n" + "".join(f"- {row['note']}\n" for row in rows if "note" in row)
+
+
+def cell_table(cells: Sequence[Stored]) -> str:
+    """Show contexts down and responses across; bold where TP 4 cannot hold the load."""
+    responses = sorted({cell["responses"] for cell in cells})
+    body: list[list[str]] = []
+    for context in sorted({cell["context_tokens"] for cell in cells}, reverse=True):
+        row = {cell["responses"]: cell for cell in cells if cell["context_tokens"] == context}
+        body.append([f"{context:,}", *(_cell_text(row[number]) for number in responses)])
+    return table(["context \\ responses", *map(str, responses)], body)
+
+
+def _cell_text(cell: Stored) -> str:
+    measured = cell["measured_percent"]
+    text = "out of memory" if measured is None else f"{measured:+.1f} %"
+    text = f"{text}, TP {cell['memory_rule_tp']}"
+    return f"**{text}**" if cell["share_of_tp4_capacity"] > 1 else text
+
+
 def readme_content(files: Mapping[str, Stored]) -> str:
     """Show a run of every seed of each recipe."""
     shown: dict[tuple[str, int], Stored] = {}
@@ -146,6 +185,7 @@ def benchmarks_content(files: Mapping[str, Stored]) -> str:
 
 DETAILS: Mapping[str, Callable[[Sequence[Stored]], str]] = {
     "dispatch": lambda rows: f"\n{link_table(rows)}",
+    "selector": selector_details,
 }
 """What is shown of a stored file besides its figures."""
 

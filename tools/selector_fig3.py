@@ -1,11 +1,9 @@
 """The memory model beside what EARL reports: figure 3, and the memory of a training batch."""
 
-import argparse
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import fmean
 
-from benchmarking import STORE, Figure, report
+from benchmarking import Figure
 from earl_selector.activations import Recompute, gpt_layer_activation_bytes
 from earl_selector.fig3 import (
     LARGE_TP,
@@ -21,8 +19,8 @@ from earl_selector.memory import MemoryModel
 from earl_selector.roofline import RooflineThroughput
 from earl_selector.specs import DEVICE_SPECS, MODEL_SHAPES
 from earl_selector.training import TrainingMemory
+from selector_section import Row, Section
 
-Row = Mapping[str, object]
 _GIB = 2**30
 # What engines are commonly given of a device, and 2 to 4 GB for activations, context, graphs and
 # communication buffers. Nothing is fitted: every pair must do.
@@ -202,26 +200,22 @@ def make_figures(cells: Sequence[Fig3Cell]) -> dict[str, Figure]:
     return figures
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print and store everything."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=STORE / "selector_fig3.json")
-    target = parser.parse_args(arguments).out
-    cells = read_cells()
-    memory = make_memory()
-    notes = explain_failure(cells, memory)
-    for row in (*cell_rows(cells, memory), *training_rows()):
-        print("  ".join(f"{name} {value}" for name, value in row.items()))
-    for tp in (SMALL_TP, LARGE_TP):
-        beyond = list_beyond(cells, memory.capacity_tokens(tp))
-        names = ", ".join(
-            f"{cell.num_responses} x {cell.context_tokens // 1024}k" for cell in beyond
+def describe_beyond(cells: Sequence[Fig3Cell], memory: MemoryModel) -> list[str]:
+    """Name the cells in which the engine has to queue or preempt, at each degree."""
+    return [
+        f"Beyond the capacity of TP {tp}: "
+        + ", ".join(
+            f"{cell.num_responses} x {cell.context_tokens // 1024}k"
+            for cell in list_beyond(cells, memory.capacity_tokens(tp))
         )
-        print(f"beyond the capacity of TP {tp}: {names}")
-    print("\n".join(["Why only 128 x 32k failed at TP 4:", *notes]))
+        for tp in (SMALL_TP, LARGE_TP)
+    ]
+
+
+def measure(quick: bool) -> Section:
+    """Compare everything; it takes no time and is the same when quick."""
+    del quick
+    cells, memory = read_cells(), make_memory()
+    notes = [*describe_beyond(cells, memory), *explain_failure(cells, memory)]
     rows = [*cell_rows(cells, memory), *training_rows(), *({"note": note} for note in notes)]
-    report(make_figures(cells), rows, target=target)
-
-
-if __name__ == "__main__":
-    main()
+    return Section(figures=make_figures(cells), rows=rows)

@@ -1,21 +1,17 @@
 """Replay 200 made-up traces under every policy and compare them with the exact optimum.
 
-    python tools/selector_traces.py [--quick --out FILE]
-
 The cluster is the one of EARL (arXiv:2510.05943, section 3): Qwen2.5-72B on 8 x H100-80GB at
 tensor-parallel degree 4 or 8, contexts of up to 32,768 tokens. Its speed comes from the roofline
 model, nothing is run. A switch is charged 6 s, the slowest wake-up from sleep mode in vLLM's own
 measurements (blog.vllm.ai, 2025-10-26).
 """
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from statistics import fmean
 
-from benchmarking import STORE, Figure, report
+from benchmarking import Figure
 from earl_selector import (
     DEVICE_SPECS,
     MODEL_SHAPES,
@@ -35,6 +31,7 @@ from earl_selector import (
 )
 from earl_selector.roofline import RooflineThroughput
 from earl_selector.traces import TRACE_SEEDS
+from selector_section import Section
 
 DEGREES = (4, 8)
 NUM_DEVICES = 8
@@ -248,17 +245,7 @@ def summarise(results: Sequence[Result]) -> dict[str, Figure]:
     return figures
 
 
-def main() -> None:
-    """Replay, print and store."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="12 traces; needs --out")
-    parser.add_argument("--out", type=Path, default=STORE / "selector_traces.json")
-    arguments = parser.parse_args()
-    if arguments.quick and arguments.out == parser.get_default("out"):
-        parser.error("--quick needs --out FILE: the stored file is a full run")
-    results = compare(TRACE_SEEDS[:12] if arguments.quick else TRACE_SEEDS)
-    report(summarise(results), [result.to_row() for result in results], target=arguments.out)
-
-
-if __name__ == "__main__":
-    main()
+def measure(quick: bool) -> Section:
+    """Replay the traces, 12 of them if quick."""
+    results = compare(TRACE_SEEDS[:12] if quick else TRACE_SEEDS)
+    return Section(figures=summarise(results), rows=[result.to_row() for result in results])

@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from earl_selector import (
@@ -6,6 +6,7 @@ from earl_selector import (
     MODEL_SHAPES,
     AverageContextPolicy,
     ContextReport,
+    Deployment,
     FixedPolicy,
     MemoryModel,
     Policy,
@@ -76,6 +77,48 @@ def test_throttle_holds_the_responses_to_what_fits_the_forecast():
     # The forecast is 20,000 plus the growth of 11,808.
     assert decisions[2].max_responses == CAPACITY_4 // 31_808
     assert {decision.tp for decision in decisions} == {4}
+
+
+def test_engines_that_share_a_load_are_throttled_one_by_one():
+    policy = ThrottlePolicy(
+        memory=MEMORY,
+        tp=4,
+        max_context_tokens=32_768,
+        num_devices=8,
+        deployment=Deployment.SHARING,
+    )
+    decision = run(policy, [30_000])[-1]
+    assert decision.capacity_tokens == 2 * CAPACITY_4
+    # Each of the two engines holds 15, although 2 x 452,803 tokens are 30.2 contexts.
+    assert decision.max_responses == 2 * (CAPACITY_4 // 30_000) == 30
+    fixed = FixedPolicy(
+        memory=MEMORY,
+        tp=4,
+        max_context_tokens=32_768,
+        num_devices=8,
+        deployment=Deployment.SHARING,
+    )
+    assert [each.queues for each in run(fixed, [28_000, 29_000])] == [False, False, True]
+
+
+@dataclass(frozen=True)
+class NearlyLinear:
+    """Degree 8 loses a fifth per device."""
+
+    def tokens_per_s_per_device(self, tp: int, num_responses: int, context_tokens: int) -> float:
+        return {4: 1.0, 8: 0.8}[tp]
+
+
+def test_averages_take_the_speed_of_engines_as_they_are_deployed():
+    policy = average(Faster())
+    assert [each.tp for each in run(policy, [9000])] == [4, 8]
+    # Eight responses for each of four engines, or sixteen for each of two: too few to cross.
+    shared = replace(policy, num_devices=16, deployment=Deployment.SHARING)
+    assert [each.tp for each in run(shared, [9000])] == [4, 4]
+    # Alone, an engine of degree 8 has twice as many devices.
+    policy = average(NearlyLinear())
+    assert run(policy, [9000])[-1].tp == 4
+    assert run(replace(policy, deployment=Deployment.SINGLE), [9000])[-1].tp == 8
 
 
 def average(throughput, *, max_context_tokens=16_384):

@@ -1,6 +1,6 @@
 import pytest
 from earl_selector import DeviceSpec, MemoryModel, ModelShape
-from earl_selector.degrees import check_degrees, list_holding_degrees, list_usable_degrees
+from earl_selector.degrees import check_degrees, list_usable_degrees
 
 # The toy of test_policy.py, whose capacities 458, 1,237 and 2,795 are computed there by hand.
 MEMORY = MemoryModel(
@@ -27,11 +27,6 @@ MEMORY = MemoryModel(
 def test_usable_is_what_holds_one_full_context():
     for limit, usable in ((458, (1, 2, 4)), (459, (2, 4)), (1238, (4,))):
         assert list_usable_degrees(MEMORY, (4, 1, 2), max_context_tokens=limit) == usable
-
-
-def test_holding_is_what_needs_no_queue():
-    assert list_holding_degrees(MEMORY, (1, 2, 4), num_tokens=1237) == (2, 4)
-    assert list_holding_degrees(MEMORY, (1, 2, 4), num_tokens=2796) == ()
 
 
 @pytest.mark.parametrize(

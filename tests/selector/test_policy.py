@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 import pytest
 from earl_selector import (
     ContextReport,
+    Deployment,
     DeviceSpec,
     MemoryModel,
     ModelShape,
@@ -226,6 +227,29 @@ def test_resumed_state_of_other_degrees_moves_to_the_fastest():
     decision, _ = replace(POLICY, degrees=(1, 2)).update(state, report_of(0, 600))
     assert (decision.tp, decision.previous_tp) == (2, 4)
     assert decision.reason == "tp 4 is not among the usable (1, 2)"
+
+
+def test_sharing_engines_hold_a_load_together():
+    policy = replace(POLICY, deployment=Deployment.SHARING, max_context_tokens=200, num_responses=4)
+    # Four engines of degree 1 hold 4 x 458, two of degree 2 2 x 1,237, one of degree 4 2,795.
+    decision, state = policy.update(policy.init(), None)
+    assert [each.capacity_tokens for each in decision.alternatives] == [1832, 2474, 2795]
+    assert (decision.tp, decision.capacity_tokens, decision.feasible) == (1, 1832, (1, 2, 4))
+    for step, resident_tokens in enumerate([300, 900, 1500]):
+        report = report_of(step, resident_tokens, num_responses=12)
+        decision, state = policy.update(state, report)
+    assert decision.reason == "grows: forecast 2,100 > capacity 1,832 at tp 1"
+    assert (decision.tp, decision.capacity_tokens, decision.feasible) == (2, 2474, (2, 4))
+    # 1,500 + 3 x 600 tokens are more than any degree holds; contexts stay within their limit.
+    assert decision.steps_to_limit == 3
+
+
+def test_single_engine_uses_more_devices_at_a_higher_degree():
+    # 10 responses of 20 tokens take 200 s on one device and 125 s on two.
+    policy = replace(TWO, deployment=Deployment.SINGLE)
+    decision = run(policy, [200])[-1]
+    assert [each.rollout_s for each in decision.alternatives] == [200.0, 125.0]
+    assert (decision.tp, decision.capacity_tokens) == (2, 1237)
 
 
 def test_steps_to_limit_is_the_earlier_of_context_limit_and_largest_capacity():

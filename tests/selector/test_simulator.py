@@ -1,8 +1,9 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import pytest
 from earl_selector import (
+    Deployment,
     DeviceSpec,
     FixedPolicy,
     MemoryModel,
@@ -117,6 +118,17 @@ def test_throttled_responses_run_one_after_another():
     assert [step.decision.max_responses for step in result.steps] == [4, 7]
     assert [step.rollout_s for step in result.steps] == [150.0, 150.0]
     assert [step.waiting_s for step in result.steps] == pytest.approx([90.0, 45.0])
+
+
+def test_a_cluster_deploys_its_engines_as_it_is_told():
+    # 10 responses of 60 tokens: alone at degree 1 they queue; of four engines the fullest has 3.
+    (load,) = loads_of(60)
+    single = replace(CLUSTER, deployment=Deployment.SINGLE)
+    sharing = replace(CLUSTER, deployment=Deployment.SHARING)
+    assert single.rollout_s(load, 1) == 600 / 0.5
+    assert single.rollout_s(load, 2) == 600 / (2 * 0.8)
+    assert sharing.rollout_s(load, 1) == 180 / 1.0
+    assert sharing.rollout_s(load, 2) == 300 / (2 * 0.8)
 
 
 def test_optimum_foresees_the_spike_and_regret_is_measured_against_it():

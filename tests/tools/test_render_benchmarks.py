@@ -106,6 +106,34 @@ def test_links_are_shown_beside_the_plan_by_the_busiest_and_the_farthest_off(ren
     ]
 
 
+def test_cells_are_shown_by_context_and_responses_with_what_the_rule_says(render):
+    def cell(responses, context_tokens, measured, tp, share):
+        return {
+            "responses": responses,
+            "context_tokens": context_tokens,
+            "measured_percent": measured,
+            "memory_rule_tp": tp,
+            "share_of_tp4_capacity": share,
+        }
+
+    rows = [
+        cell(64, 8192, 6.4, 8, 1.16),
+        cell(8, 1024, -21.1, 4, 0.02),
+        cell(64, 1024, -29.1, 4, 0.14),
+        cell(8, 8192, None, 8, 1.2),
+        {"training_batch": "whole", "gib_at_4096": 97.0, "gib_at_8192": 354.0, "ratio": 3.65},
+        {"note": "Cannot: weights."},
+        {"seed": 0, "kind": "spiky"},
+    ]
+    lines = render.selector_details(rows).splitlines()
+    assert "| context \\ responses | 8 | 64 |" in lines
+    assert "| 8,192 | **out of memory, TP 8** | **+6.4 %, TP 8** |" in lines
+    assert "| 1,024 | -21.1 %, TP 4 | -29.1 %, TP 4 |" in lines
+    assert "| whole | 97.0 | 354.0 | 3.65 |" in lines
+    assert lines[-1] == "- Cannot: weights."
+    assert not any("spiky" in line for line in lines)
+
+
 def test_a_file_is_ascribed_to_the_script_that_there_is(render):
     assert render.script("tests") == "tools/bench_tests.py"
     assert render.script("render_benchmarks") == "tools/render_benchmarks.py"

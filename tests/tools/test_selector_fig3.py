@@ -1,7 +1,5 @@
 """EARL's figures beside those of the memory model."""
 
-import json
-
 import pytest
 from earl_selector.fig3 import read_cells
 
@@ -60,10 +58,14 @@ def test_a_fifth_of_the_gpt_formula_is_the_papers_training_batch(tool):
     assert all(row["gib_at_4096"] != 97 for row in others)
 
 
-def test_figures_and_rows_are_stored(tool, tmp_path, capsys):
-    target = tmp_path / "fig3.json"
-    tool.main(["--out", str(target)])
-    stored = json.loads(target.read_text())
-    assert all(figure["holds"] for figure in stored["figures"].values())
-    assert [row for row in stored["rows"] if "note" in row]
-    assert "beyond the capacity of TP 8: 64 x 32k, 128 x 32k, 128 x 16k" in capsys.readouterr().out
+def test_cells_that_queue_are_named(tool):
+    small, large = tool.describe_beyond(read_cells(), tool.make_memory())
+    assert small.startswith("Beyond the capacity of TP 4: 16 x 32k, 32 x 32k, 64 x 32k, 128 x 32k")
+    assert large == "Beyond the capacity of TP 8: 64 x 32k, 128 x 32k, 128 x 16k"
+
+
+def test_section_holds_every_cell_and_every_sentence(tool):
+    section = tool.measure(quick=False)
+    assert all(figure.to_dict()["holds"] for figure in section.figures.values())
+    assert len([row for row in section.rows if "resident_tokens" in row]) == 30
+    assert len([row for row in section.rows if "note" in row]) == 5

@@ -1,7 +1,5 @@
 """The comparison of policies on made-up traces."""
 
-import json
-import sys
 from math import fsum
 
 import pytest
@@ -35,19 +33,6 @@ def test_figures_follow_from_the_results(tool):
     assert figures["worst_against_best_fixed"].value == pytest.approx(max(against))
     assert figures["crossing_traces"].goal == "== 3"
     assert figures["mean_regret_growing"].value == pytest.approx(regrets[0])
-
-
-def test_quick_run_needs_a_file_of_its_own(tool, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["selector_traces.py", "--quick"])
-    with pytest.raises(SystemExit):
-        tool.main()
-    assert "--quick needs --out FILE" in capsys.readouterr().err
-
-
-def test_stored_figures_are_of_all_traces_and_hold(tool):
-    stored = json.loads((tool.STORE / "selector_traces.json").read_text())
-    assert [row["seed"] for row in stored["rows"]] == list(range(200))
-    assert all(figure["holds"] for figure in stored["figures"].values())
 
 
 @pytest.mark.slow

@@ -7,7 +7,10 @@ Example:
 """
 
 from earl_selector.baselines import AverageContextPolicy, FixedPolicy, ThrottlePolicy
+from earl_selector.capacity import CapacityModel
 from earl_selector.decision import Alternative, Decision, Outcome
+from earl_selector.deployment import Deployment, Fleet
+from earl_selector.layout import ParallelLayout
 from earl_selector.memory import MemoryModel
 from earl_selector.model_files import find_model_shape
 from earl_selector.optimum import Schedule, find_optimum
@@ -15,7 +18,9 @@ from earl_selector.policy import Policy, SelectorPolicy
 from earl_selector.profile_table import ProfileGrid, ProfilePoint, ProfileSubject, ProfileTable
 from earl_selector.profiled_throughput import ProfiledThroughput
 from earl_selector.report import ContextReport
+from earl_selector.reshard import ParameterSpec, ReshardPlan, SliceMove, plan_reshard
 from earl_selector.roofline import RooflineThroughput
+from earl_selector.scoring import ScoringMemory
 from earl_selector.sharding import list_valid_degrees
 from earl_selector.simulator import Replay, SimulatedCluster, replay
 from earl_selector.specs import DEVICE_SPECS, MODEL_SHAPES, DeviceSpec, ModelShape
@@ -30,14 +35,19 @@ __all__ = [
     "MODEL_SHAPES",
     "Alternative",
     "AverageContextPolicy",
+    "CapacityModel",
     "ContextReport",
     "Decision",
+    "Deployment",
     "DeviceSpec",
     "FixedPolicy",
+    "Fleet",
     "Load",
     "MemoryModel",
     "ModelShape",
     "Outcome",
+    "ParallelLayout",
+    "ParameterSpec",
     "Policy",
     "ProfileGrid",
     "ProfilePoint",
@@ -45,12 +55,15 @@ __all__ = [
     "ProfileTable",
     "ProfiledThroughput",
     "Replay",
+    "ReshardPlan",
     "Roles",
     "RooflineThroughput",
     "Schedule",
+    "ScoringMemory",
     "SelectorPolicy",
     "SelectorState",
     "SimulatedCluster",
+    "SliceMove",
     "ThrottlePolicy",
     "ThroughputModel",
     "TpPlan",
@@ -62,5 +75,6 @@ __all__ = [
     "find_optimum",
     "list_valid_degrees",
     "make_trace",
+    "plan_reshard",
     "replay",
 ]

@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import final
 
+from earl_selector.capacity import CapacityModel
 from earl_selector.decision import Decision
-from earl_selector.degrees import list_holding_degrees
-from earl_selector.memory import MemoryModel
+from earl_selector.deployment import Deployment, Fleet
 from earl_selector.outlook import append_report, look_ahead
 from earl_selector.report import ContextReport
 from earl_selector.state import SelectorState
-from earl_selector.throughput import ThroughputModel, predict_rollout_s
+from earl_selector.throughput import ThroughputModel
 
 _WINDOW = 4
 _SHORTEST_RANGE_TOKENS = 1024
@@ -21,9 +21,21 @@ _SHORTEST_RANGE_TOKENS = 1024
 class FixedPolicy:
     """Keep one degree, as every framework without a selector does."""
 
-    memory: MemoryModel
+    memory: CapacityModel
     tp: int
     max_context_tokens: int
+    num_devices: int | None = None
+    """Devices of all engines; None for those of one."""
+    deployment: Deployment = Deployment.REPLICAS
+
+    @property
+    def fleet(self) -> Fleet:
+        """The engines that the devices form."""
+        return Fleet(
+            memory=self.memory,
+            num_devices=self.num_devices or self.tp,
+            deployment=self.deployment,
+        )
 
     def init(self) -> SelectorState:
         """Return the state before the first decision."""
@@ -45,9 +57,21 @@ class ThrottlePolicy:
     (src/prime_rl/orchestrator/concurrency.py), with the forecast in place of the longest context.
     """
 
-    memory: MemoryModel
+    memory: CapacityModel
     tp: int
     max_context_tokens: int
+    num_devices: int | None = None
+    """Devices of all engines; None for those of one."""
+    deployment: Deployment = Deployment.REPLICAS
+
+    @property
+    def fleet(self) -> Fleet:
+        """The engines that the devices form."""
+        return Fleet(
+            memory=self.memory,
+            num_devices=self.num_devices or self.tp,
+            deployment=self.deployment,
+        )
 
     def init(self) -> SelectorState:
         """Return the state before the first decision."""
@@ -60,7 +84,7 @@ class ThrottlePolicy:
         decision, state = _decide(self, self.tp, "throttles", state=state, report=report)
         num_responses = max(1, state.reports[-1].num_responses) if state.reports else 1
         context_tokens = max(1, -(-decision.forecast_tokens // num_responses))
-        max_responses = max(1, decision.capacity_tokens // context_tokens)
+        max_responses = max(1, self.fleet.max_responses(self.tp, context_tokens))
         return replace(decision, max_responses=max_responses), state
 
 
@@ -74,12 +98,24 @@ class AverageContextPolicy:
     in flight now. Source: EARL, arXiv:2510.05943, section 2.
     """
 
-    memory: MemoryModel
+    memory: CapacityModel
     degrees: tuple[int, ...]
     max_context_tokens: int
     throughput: ThroughputModel
     num_responses: int
     """Responses in flight when the throughput was measured."""
+    num_devices: int | None = None
+    """Devices of all engines; None for as many as the largest degree takes."""
+    deployment: Deployment = Deployment.REPLICAS
+
+    @property
+    def fleet(self) -> Fleet:
+        """The engines that the devices form at each degree."""
+        return Fleet(
+            memory=self.memory,
+            num_devices=self.num_devices or max(self.degrees),
+            deployment=self.deployment,
+        )
 
     def init(self) -> SelectorState:
         """Return the state before the first decision."""
@@ -101,12 +137,11 @@ class AverageContextPolicy:
 
     def _find_best(self, context_tokens: int) -> int:
         seconds = {
-            tp: predict_rollout_s(
+            tp: self.fleet.predict_rollout_s(
                 self.throughput,
                 tp,
                 num_responses=self.num_responses,
                 context_tokens=context_tokens,
-                num_devices=max(self.degrees),
             )
             for tp in sorted(self.degrees)
         }
@@ -127,14 +162,14 @@ def _decide(
 ) -> tuple[Decision, SelectorState]:
     reports = append_report(state.reports, report, window=_WINDOW)
     outlook = look_ahead(reports, num_responses=1, max_context_tokens=policy.max_context_tokens)
-    capacity_tokens = policy.memory.capacity_tokens(tp)
+    capacity_tokens = policy.fleet.capacity_tokens(tp)
     decision = Decision(
         tp=tp,
         previous_tp=state.tp,
         reason=reason,
         forecast_tokens=outlook.resident_tokens,
         capacity_tokens=capacity_tokens,
-        feasible=list_holding_degrees(policy.memory, (tp,), num_tokens=outlook.resident_tokens),
+        feasible=policy.fleet.holding_degrees((tp,), num_tokens=outlook.resident_tokens),
         steps_to_limit=outlook.steps_to_limit(
             capacity_tokens=capacity_tokens, max_context_tokens=policy.max_context_tokens
         ),

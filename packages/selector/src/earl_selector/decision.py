@@ -52,12 +52,12 @@ class Decision:
     forecast_tokens: int
     """Resident tokens expected in the next rollout."""
     capacity_tokens: int
-    """Resident tokens that fit at `tp`."""
+    """Resident tokens that fit at `tp`, in all engines that share the load reported."""
     feasible: tuple[int, ...]
     """The degrees that hold the forecast, ascending."""
     steps_to_limit: int | None
     """In how many steps, at the growth observed, the contexts reach their limit or the resident
-    tokens the capacity of the largest degree; 0 if they have, None if neither is growing."""
+    tokens the largest capacity of any degree; 0 if they have, None if neither is growing."""
     alternatives: tuple[Alternative, ...] = ()
     """Every degree that was weighed, ascending; none where the policy weighs nothing."""
     max_responses: int | None = None

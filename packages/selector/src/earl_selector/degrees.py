@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from earl_selector.memory import MemoryModel
+from earl_selector.capacity import CapacityModel
 
 _MIB: Final = 2**20
 
 
 def list_usable_degrees(
-    memory: MemoryModel, degrees: tuple[int, ...], *, max_context_tokens: int
+    memory: CapacityModel, degrees: tuple[int, ...], *, max_context_tokens: int
 ) -> tuple[int, ...]:
     """Return the degrees that hold at least one context of full length, ascending.
 
@@ -18,15 +18,8 @@ def list_usable_degrees(
     return tuple(tp for tp in sorted(degrees) if memory.capacity_tokens(tp) >= max_context_tokens)
 
 
-def list_holding_degrees(
-    memory: MemoryModel, degrees: tuple[int, ...], *, num_tokens: int
-) -> tuple[int, ...]:
-    """Return those of `degrees` that hold so many resident tokens without queueing."""
-    return tuple(tp for tp in degrees if memory.capacity_tokens(tp) >= num_tokens)
-
-
 def check_degrees(
-    memory: MemoryModel, degrees: tuple[int, ...], *, num_devices: int, max_context_tokens: int
+    memory: CapacityModel, degrees: tuple[int, ...], *, num_devices: int, max_context_tokens: int
 ) -> None:
     """Refuse degrees that cannot run.
 
@@ -48,7 +41,7 @@ def check_degrees(
 
 
 def _explain_infeasible(
-    memory: MemoryModel, degrees: tuple[int, ...], max_context_tokens: int
+    memory: CapacityModel, degrees: tuple[int, ...], max_context_tokens: int
 ) -> str:
     needs = {tp: memory.required_memory_bytes(tp, max_context_tokens) for tp in degrees}
     best_tp = min(needs, key=lambda tp: needs[tp])

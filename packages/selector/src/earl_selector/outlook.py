@@ -45,7 +45,11 @@ class Outlook:
 
 
 def look_ahead(
-    reports: tuple[ContextReport, ...], *, num_responses: int, max_context_tokens: int
+    reports: tuple[ContextReport, ...],
+    *,
+    num_responses: int,
+    max_context_tokens: int,
+    first_context_tokens: int | None = None,
 ) -> Outlook:
     """Forecast the next rollout: the latest tokens plus their growth, never below the latest.
 
@@ -55,14 +59,17 @@ def look_ahead(
 
     Args:
         reports: The latest rollouts, oldest first.
-        num_responses: Responses of the first rollout; without reports, all count as full length.
+        num_responses: Responses of the first rollout.
         max_context_tokens: Length at which a response is cut.
+        first_context_tokens: Length that those of the first rollout are expected to reach; None
+            expects them to be cut.
     """
     if not reports:
+        context_tokens = first_context_tokens or max_context_tokens
         return Outlook(
             num_responses=num_responses,
-            resident_tokens=num_responses * max_context_tokens,
-            likely_context_tokens=(max_context_tokens,),
+            resident_tokens=num_responses * context_tokens,
+            likely_context_tokens=(context_tokens,),
             residents=None,
             contexts=None,
         )

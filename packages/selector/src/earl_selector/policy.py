@@ -1,19 +1,20 @@
 """Which tensor-parallel degree the next rollout runs at."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from statistics import fmean
 from typing import Final, Protocol, final, runtime_checkable
 
+from earl_selector.capacity import CapacityModel
 from earl_selector.decision import Alternative, Decision
-from earl_selector.degrees import check_degrees, list_holding_degrees, list_usable_degrees
+from earl_selector.degrees import check_degrees, list_usable_degrees
+from earl_selector.deployment import Deployment, Fleet
 from earl_selector.dwell import expect_dwell_steps
-from earl_selector.memory import MemoryModel
 from earl_selector.outlook import Outlook, append_report, look_ahead
 from earl_selector.report import ContextReport
 from earl_selector.state import SelectorState
-from earl_selector.throughput import ThroughputModel, UnmeasuredThroughput, predict_rollout_s
+from earl_selector.throughput import ThroughputModel, UnmeasuredThroughput
 from earl_selector.weighing import Weighing
 
 _NUM_REMEMBERED: Final = 128
@@ -54,7 +55,7 @@ class SelectorPolicy:
     and equal inputs give equal outputs.
 
     Example:
-        >>> from earl_selector import MODEL_SHAPES, DeviceSpec
+        >>> from earl_selector import MODEL_SHAPES, DeviceSpec, MemoryModel
         >>> policy = SelectorPolicy(
         ...     memory=MemoryModel(
         ...         shape=MODEL_SHAPES["smollm2-135m"],
@@ -83,11 +84,12 @@ class SelectorPolicy:
         (3, 'grows: forecast 12,800 > capacity 6,527 at tp 1')
     """
 
-    memory: MemoryModel
+    memory: CapacityModel
+    """Of one engine."""
     degrees: tuple[int, ...]
     """Degrees that may be chosen, in any order."""
     num_devices: int
-    """Devices over which the engines spread, num_devices / tp of them."""
+    """Devices over which the engines spread."""
     max_context_tokens: int
     """Length at which a response is cut."""
     throughput: ThroughputModel | None = None
@@ -95,9 +97,15 @@ class SelectorPolicy:
     switch_s: float | int = 0.0
     """Seconds that a change of degree takes, until a report says how long one took."""
     num_responses: int = 1
-    """Responses in flight in the first rollout, which are taken to reach full length."""
+    """Responses in flight in the first rollout."""
+    first_context_tokens: int | None = None
+    """Length that they are expected to reach; None expects them to be cut."""
     window: int = 4
     """Reports through which the line of growth is fitted."""
+    deployment: Deployment = Deployment.REPLICAS
+    """Which engines run at a degree, and whose load a report tells."""
+    fleet: Fleet = field(init=False, repr=False, compare=False)
+    """The engines that the devices form at each degree."""
 
     def __post_init__(self) -> None:
         check_degrees(
@@ -108,10 +116,19 @@ class SelectorPolicy:
         )
         if not (self.switch_s >= 0.0 and isfinite(self.switch_s)):
             raise ValueError(f"switch_s must be finite and >= 0, got {self.switch_s}")
+        if self.first_context_tokens is not None and not (
+            1 <= self.first_context_tokens <= self.max_context_tokens
+        ):
+            raise ValueError(
+                f"first_context_tokens must be 1 to {self.max_context_tokens}, got "
+                f"{self.first_context_tokens}"
+            )
         if self.num_responses < 1:
             raise ValueError(f"num_responses must be >= 1, got {self.num_responses}")
         if self.window < 2:
             raise ValueError(f"window must be >= 2, as growth needs two reports, got {self.window}")
+        fleet = Fleet(memory=self.memory, num_devices=self.num_devices, deployment=self.deployment)
+        object.__setattr__(self, "fleet", fleet)
 
     @property
     def usable_degrees(self) -> tuple[int, ...]:
@@ -142,9 +159,10 @@ class SelectorPolicy:
             state.reports[-self.window :],
             num_responses=self.num_responses,
             max_context_tokens=self.max_context_tokens,
+            first_context_tokens=self.first_context_tokens,
         )
         past_s = self._predict_past_s(state)
-        usable = tuple(past_s)
+        usable, fleet = tuple(past_s), self.fleet
         weighing = Weighing(
             current_tp=state.tp,
             forecast_tokens=outlook.resident_tokens,
@@ -156,10 +174,10 @@ class SelectorPolicy:
             previous_tp=state.tp,
             reason=reason,
             forecast_tokens=outlook.resident_tokens,
-            capacity_tokens=self.memory.capacity_tokens(tp),
-            feasible=list_holding_degrees(self.memory, usable, num_tokens=outlook.resident_tokens),
+            capacity_tokens=fleet.capacity_tokens(tp),
+            feasible=fleet.holding_degrees(usable, num_tokens=outlook.resident_tokens),
             steps_to_limit=outlook.steps_to_limit(
-                capacity_tokens=self.memory.capacity_tokens(usable[-1]),
+                capacity_tokens=max(fleet.capacity_tokens(each) for each in usable),
                 max_context_tokens=self.max_context_tokens,
             ),
             alternatives=weighing.alternatives,
@@ -181,12 +199,11 @@ class SelectorPolicy:
         )
 
     def _predict_s(self, tp: int, num_responses: int, context_tokens: int) -> float:
-        return predict_rollout_s(
+        return self.fleet.predict_rollout_s(
             self.throughput or UnmeasuredThroughput(memory=self.memory),
             tp,
             num_responses=num_responses,
             context_tokens=context_tokens,
-            num_devices=self.num_devices,
         )
 
     def _predict_past_s(self, state: SelectorState) -> dict[int, list[float]]:
@@ -202,7 +219,7 @@ class SelectorPolicy:
         past_s: Mapping[int, Sequence[float]],
     ) -> Alternative:
         switch_s = self.switch_s if state.switch_s is None else state.switch_s
-        capacity_tokens = self.memory.capacity_tokens(tp)
+        capacity_tokens = self.fleet.capacity_tokens(tp)
         likely_s = [
             self._predict_s(tp, outlook.num_responses, context_tokens)
             for context_tokens in outlook.likely_context_tokens

@@ -7,7 +7,10 @@ from typing import final
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextReport:
-    """The contexts of one rollout of one engine.
+    """The contexts of one rollout, of one engine or of all, depending on their `Deployment`.
+
+    `REPLICAS`: of one engine, as each has such a load of its own. `SHARING`: of all engines
+    together, among which the responses are divided. `SINGLE`: of the one engine there is.
 
     `resident_tokens` is demand: an engine that queued or preempted still reports the tokens that
     its responses would have held together, or the policy would never see the overflow.

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from math import fsum, inf, isfinite
 from typing import final
 
+from earl_selector.capacity import CapacityModel
 from earl_selector.decision import Decision
-from earl_selector.memory import MemoryModel
+from earl_selector.deployment import Deployment, Fleet
 from earl_selector.optimum import Schedule, find_optimum
 from earl_selector.policy import Policy
-from earl_selector.throughput import ThroughputModel, predict_rollout_s
+from earl_selector.throughput import ThroughputModel
 from earl_selector.traces import Load
 
 
@@ -18,12 +19,13 @@ from earl_selector.traces import Load
 class SimulatedCluster:
     """The devices on which traces are replayed."""
 
-    memory: MemoryModel
+    memory: CapacityModel
     throughput: ThroughputModel
     degrees: tuple[int, ...]
     num_devices: int
     switch_s: float | int
     """Seconds that a change of degree takes."""
+    deployment: Deployment = Deployment.REPLICAS
 
     def rollout_s(self, load: Load, tp: int, *, max_responses: int | None = None) -> float:
         """Return the seconds of a rollout; infinity where the engine runs out of memory.
@@ -34,12 +36,9 @@ class SimulatedCluster:
             at_once = load.num_responses
         else:
             at_once = max_responses
-        seconds = predict_rollout_s(
-            self.throughput,
-            tp,
-            num_responses=at_once,
-            context_tokens=load.context_tokens,
-            num_devices=self.num_devices,
+        fleet = Fleet(memory=self.memory, num_devices=self.num_devices, deployment=self.deployment)
+        seconds = fleet.predict_rollout_s(
+            self.throughput, tp, num_responses=at_once, context_tokens=load.context_tokens
         )
         return seconds * load.num_responses / at_once
 

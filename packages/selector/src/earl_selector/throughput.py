@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Protocol, final, runtime_checkable
 
-from earl_selector.memory import MemoryModel
+from earl_selector.capacity import CapacityModel
 
 
 @runtime_checkable
@@ -55,7 +55,7 @@ class UnmeasuredThroughput:
     Beyond the capacity, responses run in waves, one after another.
     """
 
-    memory: MemoryModel
+    memory: CapacityModel
 
     def tokens_per_s_per_device(self, tp: int, num_responses: int, context_tokens: int) -> float:
         """Return the relative speed of a device; see the class."""
