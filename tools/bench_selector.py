@@ -19,7 +19,7 @@ from selector_plot import draw_selector
 from selector_section import Section, merge, split
 
 Measure = Callable[[bool], Section]
-NAMES = ("fig3", "traces", "reshard", "engine", "collapse")
+NAMES = ("fig3", "traces", "reshard", "engine", "vllm", "collapse")
 """In the order in which they are measured and shown."""
 
 

@@ -15,7 +15,7 @@ SOURCES = sorted(
 HOMES = {
     "wandb": {"tracking/wandb_sink.py"},
     "matplotlib": {"tracking/plot.py", "cli/comparison_plot.py", "cli/tp_plot.py"},
-    "rich": {"tracking/console.py"},
+    "rich": {"tracking/console.py", "cli/profile_progress.py"},
     "tokenizers": {"models/tiny.py"},
     "pydantic": {"config.py", "overrides.py"},
     "yaml": {"overrides.py"},

@@ -65,6 +65,10 @@ def test_the_selector_knows_how_many_episodes_the_first_step_plays(
 ):
     run = open_run(small_config({"rollout_workers": 3}), tmp_path)
     run.tracker.close()
-    # The first of three workers' 16 tables, each up to the limit of 256 tokens.
+    # The first of three workers' 16 tables, each with the context of a whole game.
     assert run.selector.num_responses == 6
-    assert run.decide()[0].forecast_tokens == 6 * 256
+    choice = run.decide(16)
+    assert choice.decision.forecast_tokens == 6 * run.selector.first_context_tokens
+    assert 40 < run.selector.first_context_tokens < 100
+    assert choice.switch is None
+    assert choice.share_tokens is None

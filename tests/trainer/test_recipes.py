@@ -1,7 +1,11 @@
 """Named runs are valid runs."""
 
 import pytest
+from earl_envs import make_game
+from earl_trainer.engines import make_memory_model
+from earl_trainer.models.tiny import build_model, build_tokenizer
 from earl_trainer.recipes import DEFAULT_RECIPE, RECIPES, find_recipe
+from earl_trainer.rollout.limits import context_share
 from earl_trainer.rules import check_config
 
 
@@ -15,6 +19,34 @@ def test_a_recipe_obeys_the_rules_and_knows_its_name(name):
 def test_the_default_is_the_tiny_model_and_smollm2_a_pretrained_one():
     assert find_recipe(DEFAULT_RECIPE).model.name == "tiny"
     assert find_recipe("tictactoe-smollm2").model.name == "smollm2-135m-instruct"
+
+
+def test_the_collapse_has_memory_for_two_games_of_an_episode_and_with_another_rank_for_all():
+    config = find_recipe("tictactoe-collapse")
+    game = make_game(config.env)
+    tokenizer = build_tokenizer(game, seed=0)
+    model = build_model(
+        tokenizer,
+        hidden_size=config.model.hidden_size,
+        num_layers=config.model.num_layers,
+        num_heads=config.model.num_heads,
+        max_context_tokens=config.model.max_positions,
+        seed=0,
+    )
+    memory = make_memory_model(config.selector, model)
+    one, two = (
+        context_share(
+            config,
+            capacity_tokens=memory.capacity_tokens(tp),
+            num_episodes=config.rollout.num_episodes,
+        )
+        for tp in (1, 2)
+    )
+
+    # A game takes up to five turns of thirteen tokens, and every later one some to tell of the end.
+    two_games, four_games = 2 * 5 * 13 + 17, 4 * 5 * 13 + 3 * 17
+    assert two_games <= one < 2.5 * 5 * 13
+    assert four_games <= two
 
 
 def test_an_unknown_recipe_is_refused_with_the_nearest():

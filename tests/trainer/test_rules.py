@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from earl_trainer.assemble import make_selector
 from earl_trainer.config import RunConfig, SelectorConfig
+from earl_trainer.engines import make_selector
 from earl_trainer.overrides import parse_flags, resolve
 from earl_trainer.rules import check_config, check_context, check_resumable
 
@@ -117,6 +117,30 @@ def test_a_context_of_exactly_one_turn_passes_and_a_smaller_one_does_not(
     )
 
 
+def test_a_share_of_the_memory_that_one_turn_fits_passes_and_a_smaller_one_does_not(
+    tic_tac_toe, tiny_chat, tiny_model
+):
+    def check(flags, capacity_tokens):
+        config = configured(f"--rollout.overflow cut {flags}")
+        check_context(config, tic_tac_toe, tiny_chat, tiny_model, capacity_tokens=capacity_tokens)
+
+    # A prompt of 11 tokens and a reply of 4, for each of 256 episodes.
+    check("", 256 * 15)
+    check("--rollout-workers 2", 128 * 15)
+    check("--rollout.overflow queue", 256 * 14)
+    check("--warmup.num-episodes 300 --warmup.num-steps 0", 256 * 15)
+    with pytest.raises(ValueError, match=r".") as refusal:
+        check("--selector.memory-bytes 5000000", 256 * 15 - 1)
+
+    assert str(refusal.value) == (
+        "with rollout.overflow cut, an equal share of the memory must hold one turn of 15 tokens: "
+        "the 3,839 tokens of selector.memory_bytes = 5,000,000 leave 14 to each of "
+        "rollout.num_episodes = 256"
+    )
+    with pytest.raises(ValueError, match=r"leave 12 to each of warmup\.num_episodes = 300$"):
+        check("--warmup.num-episodes 300", 256 * 15)
+
+
 def test_games_that_cannot_fit_the_context_are_noted(tic_tac_toe, tiny_chat, tiny_model):
     def note(num_games, limit):
         flags = f"--rollout.games-per-episode {num_games} --rollout.max-context-tokens {limit}"
@@ -149,10 +173,13 @@ def test_a_context_beyond_the_models_positions_is_refused(tic_tac_toe, tiny_chat
     ("config", "message"),
     [
         (
-            SelectorConfig(tp_degrees=(3,)),
+            SelectorConfig(tp_degrees=(3,), num_devices=3),
             "tp 3 does not divide the model's 4 attention heads (valid: 1, 2, 4)",
         ),
-        (SelectorConfig(tp_degrees=(1, 2)), "tp 2 needs 2 devices, more than the 1 there are"),
+        (
+            SelectorConfig(tp_degrees=(1, 2)),
+            "selector.num_devices must be a multiple of every degree, got 1 and tp 2",
+        ),
         (
             SelectorConfig(memory_bytes=1000),
             "holds one context of 256 tokens on cpu with 1,000 bytes",
@@ -161,7 +188,7 @@ def test_a_context_beyond_the_models_positions_is_refused(tic_tac_toe, tiny_chat
 )
 def test_a_degree_that_cannot_run_is_refused(config, message, tiny_model):
     with pytest.raises(ValueError, match=r".") as refusal:
-        make_selector(config, tiny_model, max_context_tokens=256, num_responses=128)
+        make_selector(RunConfig(selector=config), tiny_model)
 
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)

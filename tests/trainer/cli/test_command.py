@@ -25,8 +25,8 @@ def test_without_a_verb_every_verb_is_shown(arguments, capsys):
     assert read_command(arguments)() == 0
 
     printed = capsys.readouterr().out
-    for usage in ("earl train [RECIPE]", "earl train --resume DIR", "earl games [ID]",
-                  "earl plan dispatch ", "earl plan tp "):  # fmt: skip
+    for usage in ("earl train [RECIPE]", "earl train --resume DIR", "earl profile [RECIPE]",
+                  "earl games [ID]", "earl plan dispatch ", "earl plan tp "):  # fmt: skip
         assert printed.count(usage) == 1
     assert max(map(len, printed.splitlines())) <= 100
 
@@ -54,7 +54,7 @@ def test_the_command_ends_with_status_2_and_one_line(tmp_path):
     assert ended.stdout == ""
     assert ended.stderr == (
         "earl: unknown recipe 'tictacto-tiny'; did you mean 'tictactoe-tiny'? "
-        "(valid: tictactoe-smollm2, tictactoe-tiny)\n"
+        "(valid: tictactoe-collapse, tictactoe-smollm2, tictactoe-tiny)\n"
     )
 
 

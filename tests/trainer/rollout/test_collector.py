@@ -229,6 +229,39 @@ def test_an_episode_whose_next_turn_does_not_fit_is_cut_not_lost(
     assert f"under the limit of {limit}" in episode.summary.detail
 
 
+def test_a_share_below_the_limit_cuts_and_one_above_it_does_not(make_collector, legal_policy):
+    def cut_at(limit, share):
+        collector = make_collector(max_context_tokens=limit)
+        (episode,) = collector.collect(legal_policy, [start(0)], share_tokens=share).episodes
+        assert episode.summary.end_reason is EndReason.CONTEXT_LIMIT
+        assert f"under the limit of {min(limit, share)}" in episode.summary.detail
+        return len(episode.turns)
+
+    assert cut_at(200, 36) == cut_at(36, 200) == 2
+    assert cut_at(200, 23) == 1
+
+
+def test_with_shares_resident_is_what_would_cut_no_context(make_collector, tiny_chat, tic_tac_toe):
+    def answer(query):
+        return first_legal(tic_tac_toe)(query) if query.start.episode == 0 else "X"
+
+    def collect(share):
+        policy, plan = Answering(tiny_chat, answer), [start(i) for i in range(7)]
+        rollout = make_collector().collect(policy, plan, share_tokens=share)
+        return rollout.peak_resident_tokens, rollout.episodes[0].summary.truncated
+
+    wanted, truncated = collect(100)
+    num_turns = wanted // 7 // TURN_TOKENS
+    # Seven times the longest prompt and a reply of four tokens.
+    assert wanted == 7 * (FIRST_PROMPT_TOKENS + (num_turns - 1) * TURN_TOKENS + 4)
+    assert num_turns >= 3
+    assert not truncated
+    assert collect(wanted // 7) == (wanted, False)
+    # A turn that was not begun is wanted all the same.
+    first_cut = FIRST_PROMPT_TOKENS + TURN_TOKENS
+    assert collect(first_cut) == (7 * (first_cut + 4), True)
+
+
 def test_the_last_token_of_room_still_gets_a_reply(make_collector, legal_policy):
     collector = make_collector(max_context_tokens=25)
     (episode,) = collector.collect(legal_policy, [start(0)]).episodes

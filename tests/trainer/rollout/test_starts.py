@@ -113,6 +113,16 @@ def test_in_self_play_episodes_fill_groups_of_whole_tables():
         self_play_starts(0, step=0, num_episodes=12, group_size=4, num_seats=2)
 
 
+@pytest.mark.parametrize(
+    ("plan", "games"), [(grouped_starts, (3, 1, 2, 1, 2, 3)), (self_play_starts, (3, 1, 2))]
+)
+def test_all_episodes_of_a_group_play_equally_many_games(plan, games):
+    starts = plan(0, step=0, num_episodes=12, group_size=2, num_seats=2, num_games=games)
+
+    played = [{start.num_games for start in group} for group in by_group(starts)]
+    assert played == [{number} for number in games]
+
+
 def test_alone_each_episode_is_a_table_and_only_matches_are_marked():
     starts = grouped_starts(0, step=0, num_episodes=4, group_size=2, num_seats=2, num_games=3)
 

@@ -73,6 +73,22 @@ def test_a_step_is_one_line_with_every_figure(lines, make_record):
     assert line.endswith("eta 0:06")
 
 
+def test_a_limit_that_is_near_stands_behind_the_reason(lines, make_record):
+    display, out = lines
+    display.log_step(replace(make_record(), limit_notice="contexts fill the memory soon"))
+
+    reason = "only degree: holds 5 of 9 tokens; contexts fill the memory soon"
+    assert f"| tp 1 ({reason}) |" in out.getvalue()
+
+
+def test_the_live_picture_announces_a_limit_only_while_it_is_near(live, make_record):
+    display, _ = live
+    display.log_step(replace(make_record(5), limit_notice="contexts fill the memory soon"))
+    assert "contexts fill the memory soon" in last_picture(live)
+    display.log_step(make_record(6))
+    assert "contexts fill" not in last_picture(live)
+
+
 def test_a_figure_that_a_step_lacks_is_a_dash(lines, make_record):
     display, out = lines
     display.log_step(

@@ -2,12 +2,13 @@
 
 import time
 from dataclasses import replace
+from math import inf
 
 import pytest
 import torch
 from earl_dispatch import Columns, Layout, RowSizes, plan_transfer
 from earl_envs import EndReason
-from earl_selector import ContextReport, Decision
+from earl_selector import Alternative, ContextReport, Decision
 from earl_trainer.experience.transfer import Delivery
 from earl_trainer.tracking.metrics import (
     StageClock,
@@ -48,6 +49,7 @@ def test_outcomes_and_replies_are_counted_over_the_episodes_that_did_not_fail(ep
     assert metrics["game/turns_mean"] == 11 / 8
     assert metrics["game/failed_episodes"] == 2.0
     assert metrics["context/truncated_share"] == 3 / 8
+    assert metrics["context/cut_share"] == 2 / 8, "a cut reply leaves the episode whole"
     assert metrics["reward/mean"] == -2.0 / 8
     assert metrics["reward/std"] == pytest.approx((7.5 / 8 - 0.25**2) ** 0.5)
     assert {name: count for name, count in metrics.items() if name.startswith("end/")} == {
@@ -101,10 +103,41 @@ def test_a_limit_that_is_not_in_sight_has_no_figure():
         "selector/forecast_tokens": 100.0,
         "selector/capacity_tokens": 80.0,
         "selector/queues": 1.0,
+        "selector/switches": 1.0,
     }
     limited = replace(decision, steps_to_limit=7, feasible=(2,))
     assert selector_metrics(limited)["selector/steps_to_limit"] == 7.0
     assert selector_metrics(limited)["selector/queues"] == 0.0
+
+
+def test_a_decision_is_reported_with_what_came_of_it():
+    decision = Decision(
+        tp=2,
+        previous_tp=2,
+        reason="holds",
+        forecast_tokens=100,
+        capacity_tokens=80,
+        feasible=(2,),
+        steps_to_limit=None,
+        alternatives=tuple(
+            Alternative(
+                tp=tp, capacity_tokens=0, rollout_s=seconds, dwell_steps=1.0, round_trip_s=0.0
+            )
+            for tp, seconds in ((1, inf), (2, 1.5))
+        ),
+    )
+    report = ContextReport(
+        step=3, num_responses=2, mean_context_tokens=40.0, max_context_tokens=41, resident_tokens=81
+    )
+    metrics = selector_metrics(decision.observe(report))
+
+    assert metrics["selector/switches"] == 0.0
+    assert metrics["selector/queued"] == 1.0
+    assert metrics["time/rollout_predicted_s"] == 1.5
+    fitting = replace(decision, capacity_tokens=81).observe(report)
+    assert selector_metrics(fitting)["selector/queued"] == 0.0
+    for unsaid in (replace(decision, previous_tp=None), replace(decision, tp=1)):
+        assert "time/rollout_predicted_s" not in selector_metrics(unsaid)
 
 
 def test_a_transfer_is_reported_with_its_bytes_and_its_floors():
@@ -222,6 +255,7 @@ def test_several_games_are_counted_one_by_one_and_by_their_place_in_the_context(
     assert metrics["game/turns_mean"] == 12 / 8
     assert metrics["game/illegal_rate"] == 1 / 12
     assert [metrics[f"game/win_rate_game_{place}"] for place in range(3)] == [1 / 3, 1 / 3, 1.0]
+    assert metrics["game/games_per_episode"] == 3.0
     assert metrics["end/finished"] == 6.0
     assert metrics["end/context_limit"] == 1.0
 

@@ -10,6 +10,16 @@ from earl_trainer.tracking.plot import plot_run
 from matplotlib.image import imread
 
 
+def panels_changed(one, other):
+    """Indices of the panels, row by row, in which two pictures differ."""
+    changed = (one != other).any(-1)
+    height, width = changed.shape[0] / 2, changed.shape[1] / 4
+    return {
+        4 * int(row // height) + int(column // width)
+        for row, column in zip(*changed.nonzero(), strict=True)
+    }
+
+
 @pytest.fixture
 def draw(tmp_path):
     def draw(records, evaluations):
@@ -25,20 +35,43 @@ def draw(tmp_path):
 def test_the_rows_and_matches_are_in_the_picture(draw, make_record, match):
     records = [
         make_record(0, phase="warmup", without=("policy/kl", "rate/prepare_tokens_per_s")),
-        make_record(1, phase="warmup"),
+        make_record(1, phase="warmup", **{"reward/mean": -0.7}),
         make_record(2, **{"reward/mean": 0.5}),
-        make_record(3),
+        make_record(3, **{"reward/mean": 0.6}),
     ]
     picture = draw(records, {"before": (2, match)})
     other_row = draw([*records[:2], make_record(2), records[3]], {"before": (2, match)})
     other_match = draw(records, {"before": (2, replace(match, win_rate=0.6, win_rate_low=0.5))})
 
-    assert picture.shape == (880, 1430, 4)
-    half, third = picture.shape[0] // 2, picture.shape[1] // 3
-    changed = (picture != other_row).any(-1)
-    assert changed[:half, 2 * third :].any(), "the reward is the third panel"
-    assert not changed[half:].any()
-    assert (picture != other_match).any(-1)[:half, :third].any(), "matches are in the first panel"
+    assert picture.shape == (880, 1870, 4)
+    assert panels_changed(picture, other_row) == {1}, "the reward is the second panel"
+    assert panels_changed(picture, other_match) == {0}, "matches are in the first panel"
+
+
+def test_cut_episodes_have_a_panel_of_their_own(draw, make_record):
+    steps = [make_record(step) for step in range(4)]
+    cut = make_record(3, **{"context/truncated_share": 0.9, "context/cut_share": 0.8})
+
+    assert panels_changed(draw(steps, {}), draw([*steps[:3], cut], {})) == {3}
+
+
+@pytest.mark.parametrize("capacity", [20_000.0, 2_000_000.0])
+def test_a_change_of_degree_shows_among_the_resident_tokens(draw, make_record, capacity):
+    steps = [make_record(step, **{"selector/capacity_tokens": capacity}) for step in range(4)]
+    doubled = {"selector/tp": 2.0, "selector/capacity_tokens": capacity}
+    fuller = {"context/resident_tokens": 13_000.0, "selector/capacity_tokens": capacity}
+    picture = draw(steps, {})
+
+    assert panels_changed(picture, draw([*steps[:3], make_record(3, **doubled)], {})) == {5}
+    assert panels_changed(picture, draw([*steps[:3], make_record(3, **fuller)], {})) == {5}
+
+
+def test_the_label_of_the_last_match_stays_in_its_panel(draw, make_record, match):
+    steps = [make_record(step) for step in range(9)]
+    picture = draw(steps, {"before": (4, match), "after": (9, match)})
+    renamed = draw(steps, {"before": (4, match), "and a long time after": (9, match)})
+
+    assert panels_changed(picture, renamed) == {0}
 
 
 @pytest.mark.parametrize("won", [True, False])

@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from earl_selector import Decision
+from earl_selector import Decision, SelectorState
 from earl_trainer.config import RewardConfig
 from earl_trainer.experience.samples import build_columns
 from earl_trainer.experience.transfer import LearnerFeed
+from earl_trainer.rollout.choice import Choice
+from earl_trainer.rollout.drift import Drift
+from earl_trainer.rollout.switch import Switch
 from earl_trainer.tracking.metrics import StageClock, TokenCounts
 from earl_trainer.tracking.step import StepOutcome, StepShare
 from earl_trainer.workers.team import Team
@@ -37,15 +40,21 @@ def outcome(make_episode, make_turn):
         phase="rl",
         lr=0.25,
         shares=shares,
-        decision=Decision(
-            tp=1,
-            previous_tp=None,
-            reason="start",
-            forecast_tokens=100,
-            capacity_tokens=200,
-            feasible=(1,),
-            steps_to_limit=None,
+        choice=Choice(
+            decision=Decision(
+                tp=1,
+                previous_tp=None,
+                reason="start",
+                forecast_tokens=100,
+                capacity_tokens=200,
+                feasible=(1,),
+                steps_to_limit=None,
+            ),
+            selector=SelectorState(tp=1, reports=()),
+            switch=None,
+            share_tokens=None,
         ),
+        prepared={"selector/prepare_tp": 2.0},
         delivery=feed.send(columns, seed=0),
         updates={"kl": 0.5},
         clock=StageClock({"rollout": 2.0, "prepare": 0.5, "update": 4.0}),
@@ -59,6 +68,8 @@ def test_the_selector_is_told_of_context_lengths_and_of_what_was_resident(outcom
     assert (report.step, report.num_responses) == (9, 1)
     assert (report.mean_context_tokens, report.max_context_tokens) == (6.0, 6)
     assert report.resident_tokens == 8
+    # The slowest worker's, as all wait for it.
+    assert (report.rollout_s, report.switch_s) == (2.0, None)
 
 
 def test_the_record_gathers_every_stage(outcome):
@@ -71,6 +82,8 @@ def test_the_record_gathers_every_stage(outcome):
         "context/mean_tokens": 5.0,
         "context/resident_tokens": 8.0,
         "selector/tp": 1.0,
+        "selector/queued": 0.0,
+        "selector/prepare_tp": 2.0,
         "dispatch/rows": 2.0,
         "dispatch/bytes_moved": 0.0,
         "policy/kl": 0.5,
@@ -81,6 +94,16 @@ def test_the_record_gathers_every_stage(outcome):
     }
     assert {name: record.metrics[name] for name in expected} == expected
     assert "rate/prepare_tokens_per_s" not in record.metrics, "nothing was scored"
+    assert record.limit_notice is None
+
+
+def test_a_limit_that_is_near_is_announced(outcome):
+    decision = replace(outcome.choice.decision, steps_to_limit=3)
+    near = replace(outcome, choice=replace(outcome.choice, decision=decision))
+
+    assert (
+        near.record().limit_notice == "contexts reach their limit, or fill the memory, in 3 steps"
+    )
 
 
 def test_scored_samples_count_for_the_rate_of_preparation(outcome):
@@ -92,3 +115,26 @@ def test_scored_samples_count_for_the_rate_of_preparation(outcome):
 
     assert metrics["rate/prepare_tokens_per_s"] == 10.0
     assert metrics["mismatch/kl"] == 0.0
+
+
+def test_a_switch_is_told_to_the_selector_and_recorded(outcome):
+    drift = Drift(
+        num_tokens=9, mean_difference=1e-7, max_difference=1e-6, token_mult_prob_error=1.0
+    )
+    switch = Switch(from_tp=1, to_tp=2, tp=2, switch_s=0.75, bytes_moved=64, drift=drift)
+    switched = replace(outcome, choice=replace(outcome.choice, switch=switch))
+
+    assert switched.report().switch_s == 0.75
+    metrics = switched.record().metrics
+    assert metrics["time/switch_s"] == 0.75
+    assert metrics["selector/switch_bytes_moved"] == 64.0
+    assert metrics["selector/switch_failed"] == 0.0
+    assert metrics["drift/max_logprob_difference"] == 1e-6
+    assert "time/switch_s" not in outcome.record().metrics
+
+
+def test_scripted_play_is_no_time_of_an_engine(outcome):
+    shares = [
+        replace(share, counts=replace(share.counts, num_generated=0)) for share in outcome.shares
+    ]
+    assert replace(outcome, shares=shares).report().rollout_s is None

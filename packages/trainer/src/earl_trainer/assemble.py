@@ -9,20 +9,25 @@ from typing import Any
 
 import torch
 from earl_envs import Game, make_game, make_opponent
-from earl_selector import DeviceSpec, MemoryModel, ModelShape, SelectorPolicy
-from transformers import PreTrainedModel
 
 from earl_trainer.checkpoint import CheckpointStore
-from earl_trainer.config import PAST_MODELS, ModelConfig, RunConfig, SelectorConfig
+from earl_trainer.config import PAST_MODELS, ModelConfig, RunConfig
+from earl_trainer.engines import make_engine, make_selector
 from earl_trainer.models.load import load_folder, load_model
 from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
 from earl_trainer.phases import RL, WARMUP, Phase, plan_phases
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
+from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.past_models import PastModels
 from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
 from earl_trainer.rollout.transformers_engine import TransformersEngine
-from earl_trainer.rules import check_config, check_context, check_resumable
+from earl_trainer.rules import (
+    check_config,
+    check_context,
+    check_resumable,
+    expected_context_tokens,
+)
 from earl_trainer.run import Run, RunState
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.console import Display, make_display
@@ -57,7 +62,13 @@ def assemble_run(
     # A run that was interrupted before its first checkpoint begins anew.
     checkpoint = _checkpoints(config, folder).latest() if resume else None
     run = assemble_worker(config, folder, checkpoint=checkpoint, rank=0)
-    context_note = check_context(config, run.game, ChatFormat(run.tokenizer), run.model)
+    context_note = check_context(
+        config,
+        run.game,
+        ChatFormat(run.tokenizer),
+        run.model,
+        capacity_tokens=run.engine.capacity_tokens,
+    )
     wandb_sink, wandb_note = _claim_folder(config, folder, resume=resume)
     # Last of all: a terminal that shows a live table is in the way of a refusal.
     display = display or make_display(
@@ -100,27 +111,27 @@ def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None,
     )
     model, chat = loaded.model, ChatFormat(loaded.tokenizer)
     selector = make_selector(
-        config.selector,
-        model,
-        max_context_tokens=config.rollout.max_context_tokens,
-        num_responses=_num_first_responses(config),
+        config, model, first_context_tokens=expected_context_tokens(config, game, chat)
     )
     state = RunState(step=0, selector=selector.init(), report=None)
     if checkpoint is not None:
         state = RunState.from_dict(_read_state(checkpoint))
-    engine = TransformersEngine(
-        model,
-        stop_ids=chat.stop_ids,
-        capacity_tokens=selector.memory.capacity_tokens(selector.usable_degrees[0]),
-    )
-    engine.load_weights(state.step)
     team = Team(
         rank=rank,
         num_rollout_workers=config.rollout_workers,
         num_learner_workers=config.learner_workers,
         own_gpus=_have_own_gpus(config),
     )
-    return Run(
+    engine = make_engine(
+        config,
+        model,
+        chat,
+        selector,
+        tp=state.selector.tp,
+        plays=team.plays,
+        note=lambda line: run.tracker.display.note(line),
+    )
+    run = Run(
         config=config,
         folder=folder,
         state=state,
@@ -137,6 +148,7 @@ def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None,
         resumed_from=checkpoint,
         team=team,
     )
+    return run
 
 
 def _checkpoints(config: RunConfig, folder: Path) -> CheckpointStore:
@@ -159,7 +171,7 @@ def _have_own_gpus(config: RunConfig) -> bool:
 
 
 def _make_phases(
-    config: RunConfig, game: Game, chat: ChatFormat, engine: TransformersEngine
+    config: RunConfig, game: Game, chat: ChatFormat, engine: Engine
 ) -> tuple[Phase, ...]:
     return plan_phases(
         config,
@@ -200,7 +212,7 @@ def _make_collector(
     folder: Path,
     game: Game,
     chat: ChatFormat,
-    engine: TransformersEngine,
+    engine: Engine,
     team: Team,
 ) -> Collector:
     if config.self_play:
@@ -221,7 +233,7 @@ def _make_collector(
 
 
 def _make_past_models(
-    config: RunConfig, folder: Path, chat: ChatFormat, engine: TransformersEngine, team: Team
+    config: RunConfig, folder: Path, chat: ChatFormat, engine: Engine, team: Team
 ) -> PastModels:
     def load(model_folder: Path) -> LanguagePolicy:
         loaded = load_folder(model_folder, device=config.model.device)
@@ -239,52 +251,6 @@ def _make_past_models(
         version=lambda: engine.version,
         team=team,
     )
-
-
-def _num_first_responses(config: RunConfig) -> int:
-    """Return how many episodes an engine plays at once in the first step."""
-    first = config.warmup if config.warmup.num_steps else config.rollout
-    return -(-first.num_episodes // config.rollout_workers)
-
-
-def make_selector(
-    config: SelectorConfig,
-    model: PreTrainedModel,
-    *,
-    max_context_tokens: int,
-    num_responses: int,
-) -> SelectorPolicy:
-    """Make the selector for this model; refuses degrees that cannot run.
-
-    Args:
-        config: What it may choose from.
-        model: Whose contexts take memory.
-        max_context_tokens: Length at which an episode is cut.
-        num_responses: Episodes in flight in the first step.
-
-    Raises:
-        ValueError: If a degree does not divide the heads or exceeds the one process there is, or
-            if the memory does not hold one context.
-    """
-    element_bytes = model.dtype.itemsize
-    try:
-        memory = MemoryModel(
-            shape=ModelShape.from_config(model.config.to_dict()),
-            device=DeviceSpec.cpu(config.memory_bytes),
-            bytes_per_parameter=element_bytes,
-            bytes_per_kv_value=element_bytes,
-            utilisation=1.0,
-            reserve_bytes=0,
-        )
-        return SelectorPolicy(
-            memory=memory,
-            degrees=config.tp_degrees,
-            num_devices=1,
-            max_context_tokens=max_context_tokens,
-            num_responses=num_responses,
-        )
-    except ValueError as error:
-        raise ValueError(f"selector: {error}") from error
 
 
 def _open_wandb(config: RunConfig, folder: Path) -> tuple[WandbSink | None, str]:

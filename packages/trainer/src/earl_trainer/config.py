@@ -61,6 +61,12 @@ class RolloutConfig:
     """An episode whose next turn does not fit is cut and counted as truncated."""
     games_per_episode: PositiveInt = 1
     """Games in one context against one opponent, rewarded by their mean; matches play one."""
+    games_ramp_steps: NonNegativeInt = 0
+    """Steps of reinforcement learning over which the games grow from one to `games_per_episode`,
+    and contexts with them; the phase before then has all numbers of games. 0 begins with all."""
+    overflow: Literal["queue", "cut"] = "queue"
+    """Contexts that do not fit the memory wait for one another, or each is cut at an equal share
+    of it, as where memory is set aside beforehand."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
@@ -158,9 +164,32 @@ class SelectorConfig:
     """The parallelism selector."""
 
     tp_degrees: Annotated[tuple[PositiveInt, ...], MinLen(1)] = (1,)
-    """Tensor-parallel degrees to choose from; an engine is one process, so that 1 is all it has."""
+    """Tensor-parallel degrees to choose from, each a divisor of `num_devices`."""
+    num_devices: PositiveInt = 1
+    """Ranks that generate, each a process of its own: 1 generates in the process that learns."""
+    deployment: Literal["sharing", "single"] = "sharing"
+    """Ranks left over at a degree form further engines that share a step's episodes; or a single
+    engine plays them all, and degrees are compared by tokens per second and rank in use."""
+    ray_address: str = ""
+    """Of the Ray cluster where ranks run; empty starts one on this machine."""
+    switch_timeout_s: PositiveFloat = 120.0
+    """Longest time that a change of degree, or new weights, may take."""
+    max_token_error: Annotated[float, Ge(1.0)] = 1.05
+    """Mean of exp(|log-prob difference|) of a probe before and after a switch that is in order."""
+    on_drift: Literal["flag", "refuse"] = "flag"
+    """A switch that moves log-probs further is remarked on, or taken back."""
+    max_restarts: NonNegativeInt = 3
+    """How often lost ranks are started anew before the run ends."""
+    prepare_on: Literal["learner", "ranks"] = "learner"
+    """Who computes old log-probs: the process that learns, or the ranks, at a degree of their own.
+    """
     memory_bytes: PositiveInt = 2 * 1024**3
     """Memory of one rank for weights and the contexts in flight."""
+    profile: str = _AUTO
+    """How fast each degree is: `auto` measures it at the first start of such a run, once for the
+    whole machine; `none` takes an order that was not measured; or a file of `earl profile`."""
+    profile_s: PositiveFloat = 10.0
+    """About how long `auto` may measure; what there is no time for is estimated from the rest."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)

@@ -24,7 +24,8 @@ def run_to_end(run: Run) -> int:
     try:
         work = partial(_work, run.config, run.folder, run.resumed_from)
         with working_together(run.team, work, timeout_s=run.config.dispatch.timeout_s):
-            run.team.equalise(run.model)
+            run.begin()
+            run.measure()
             train(run)
         summary = run.finish()
     except KeyboardInterrupt:
@@ -48,6 +49,7 @@ def run_to_end(run: Run) -> int:
         return 0
     finally:
         with suppress(KeyboardInterrupt), interrupts_deferred(lambda: None):
+            run.engine.close()
             run.tracker.close()
 
 
@@ -58,5 +60,5 @@ def _work(
     quieten_library()
     run = assemble_worker(config, folder, checkpoint=checkpoint, rank=rank)
     meeting.join(run.team)
-    run.team.equalise(run.model)
+    run.begin()
     train(run)

@@ -32,12 +32,12 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
     """
     config, step, team = run.config, run.state.step, run.team
     clock, display = StageClock(), run.tracker.display
-    decision, selector_state = run.decide()
-    run.engine.resize(decision.tp)
+    choice = run.decide(phase.num_episodes)
     with clock.stage("rollout"):
         rollout = run.collector.collect(
             phase.policy,
             team.share(phase.starts(config.seed, step, num_seats=run.game.num_seats)),
+            share_tokens=choice.share_tokens,
             on_turn=lambda num_live: display.stage("rollout", f"{num_live} games running"),
         )
         rewards = rewards_of(rollout.summaries, config.reward)
@@ -58,16 +58,16 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
                 lr=phase.lr(step),
                 on_minibatch=lambda done, total: display.stage("update", f"{done}/{total} tokens"),
             )
-            team.publish(run.model)
-        run.engine.load_weights(step + 1)
+            run.publish()
         outcome = StepOutcome(
             step=step,
             phase=phase.name,
             lr=phase.lr(step),
             shares=team.everyone.gather(StepShare.of(rollout, rewards, columns, clock)),
-            decision=decision,
+            choice=choice,
+            prepared=stages.preparer.figures,
             delivery=delivery,
             updates=updates,
             clock=clock,
         )
-        run.complete_step(outcome, selector_state)
+        run.complete_step(outcome, choice.selector)

@@ -14,6 +14,7 @@ from earl_trainer.config import RunConfig
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.learner.learner import Learner, Objective, UpdateSettings
 from earl_trainer.learner.optimizer import MasterAdamW, learning_rate
+from earl_trainer.rollout.games_schedule import GamesSchedule
 from earl_trainer.rollout.policies import ReplyPolicy
 from earl_trainer.rollout.starts import grouped_starts, self_play_starts
 from earl_trainer.seeding import derive_seed
@@ -37,7 +38,8 @@ class Phase:
     """Plays the learner's seats."""
     self_play: bool
     """Whether these are all seats."""
-    games_per_episode: int
+    games: GamesSchedule
+    """How many the episodes play in one context."""
     algorithm: Algorithm
     kl_coefficient: float
     num_episodes: int
@@ -58,13 +60,19 @@ class Phase:
     def starts(self, seed: int, step: int, *, num_seats: int) -> list[EpisodeStart]:
         """Plan the episodes of one step."""
         plan = self_play_starts if self.self_play else grouped_starts
+        seats_at_table = num_seats if self.self_play else 1
+        games = self.games.of_groups(
+            step - self.first_step,
+            num_groups=self.num_episodes // (self.group_size * seats_at_table),
+            num_seats=num_seats // seats_at_table,
+        )
         return plan(
             derive_seed(seed, self.name),
             step=step,
             num_episodes=self.num_episodes,
             group_size=self.group_size,
             num_seats=num_seats,
-            num_games=self.games_per_episode,
+            num_games=games,
         )
 
     def lr(self, step: int) -> float:
@@ -126,6 +134,7 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         config: The run.
         policies: Who plays in `WARMUP` and in `RL`.
     """
+    most_games, ramp_steps = config.rollout.games_per_episode, config.rollout.games_ramp_steps
     warmup = Phase(
         name=WARMUP,
         first_step=0,
@@ -133,7 +142,8 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         evaluation="initial",
         policy=policies[WARMUP],
         self_play=config.self_play,
-        games_per_episode=config.rollout.games_per_episode,
+        # Where games are added later, their places in the context are learned beforehand.
+        games=GamesSchedule(most=most_games, mixed=ramp_steps > 0),
         algorithm=ALGORITHMS["sft"],
         kl_coefficient=0.0,
         num_episodes=config.warmup.num_episodes,
@@ -148,7 +158,7 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         evaluation="before",
         policy=policies[RL],
         self_play=config.self_play,
-        games_per_episode=config.rollout.games_per_episode,
+        games=GamesSchedule(most=most_games, ramp_steps=ramp_steps),
         algorithm=ALGORITHMS[config.algorithm.name],
         kl_coefficient=config.algorithm.kl_coefficient,
         num_episodes=config.rollout.num_episodes,

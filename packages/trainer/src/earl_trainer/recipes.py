@@ -3,6 +3,7 @@
 from earl_envs import suggest
 
 from earl_trainer.config import (
+    EvaluationConfig,
     LearnerConfig,
     ModelConfig,
     RolloutConfig,
@@ -30,6 +31,27 @@ RECIPES: dict[str, RunConfig] = {
             learner=LearnerConfig(num_steps=20, lr=4e-5, max_microbatch_tokens=1536),
             selector=SelectorConfig(memory_bytes=4 * 1024**3),
             tracking=TrackingConfig(checkpoint_every_steps=20, keep_checkpoints=1),
+        ),
+        # A run that a hard limit spoils, as EARL tells of Tic-Tac-Toe (arXiv:2510.05943). Contexts
+        # grow because games are added, to be played in the same context: one to four over 36
+        # steps. Every context gets 150 tokens of the memory, as many as two games take, so that
+        # from the third on episodes are cut, and the games that they lack count as lost. Two ranks
+        # hold all four: --selector.tp-degrees 1,2 --selector.num-devices 2 cuts nothing.
+        RunConfig(
+            recipe="tictactoe-collapse",
+            model=ModelConfig(num_layers=2),
+            warmup=WarmupConfig(num_steps=220, num_episodes=24),
+            rollout=RolloutConfig(
+                num_episodes=64,
+                group_size=8,
+                max_context_tokens=360,
+                games_per_episode=4,
+                games_ramp_steps=36,
+                overflow="cut",
+            ),
+            learner=LearnerConfig(num_steps=48),
+            selector=SelectorConfig(memory_bytes=21_400_000, deployment="single", profile="none"),
+            evaluation=EvaluationConfig(num_games=200),
         ),
     )
 }

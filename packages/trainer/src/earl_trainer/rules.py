@@ -17,6 +17,7 @@ from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.players import check_players
 from earl_trainer.rollout.chat import ChatFormat
+from earl_trainer.rollout.limits import context_share
 
 
 def check_config(config: RunConfig) -> None:
@@ -36,6 +37,16 @@ def check_config(config: RunConfig) -> None:
     check_model_name(config.model.name)
     num_games, num_seats = config.evaluation.num_games, game.num_seats
     _check_batch(config, num_seats=num_seats)
+    if config.selector.prepare_on == "ranks" and config.selector.num_devices == 1:
+        raise ValueError(
+            "selector.prepare_on ranks needs ranks: selector.num_devices must be > 1, got 1"
+        )
+    if config.selector.num_devices > 1 and config.rollout_workers > 1:
+        raise ValueError(
+            "a run has several workers that play or several ranks that generate, not both: "
+            f"rollout_workers and selector.num_devices are {config.rollout_workers} and "
+            f"{config.selector.num_devices}, one of them must be 1"
+        )
     if num_games % num_seats:
         raise ValueError(
             f"evaluation.num_games must be a multiple of the game's {num_seats} seats, "
@@ -132,10 +143,32 @@ def _first_turns(config: RunConfig, game: Game, chat: ChatFormat) -> tuple[int, 
     return len(first.prompt_ids), len(second.prompt_ids) - len(first.prompt_ids)
 
 
+def expected_context_tokens(config: RunConfig, game: Game, chat: ChatFormat) -> int:
+    """Return what the context of one game of full length takes, or the limit if that is less."""
+    limit = config.rollout.max_context_tokens
+    tokens = attempt(_first_turns, config, game, chat)
+    if isinstance(tokens, Failure):
+        return limit  # `check_context` says so.
+    prompt_tokens, turn_tokens = tokens
+    return min(limit, prompt_tokens + -(-game.max_moves // game.num_seats) * turn_tokens)
+
+
 def check_context(
-    config: RunConfig, game: Game, chat: ChatFormat, model: PreTrainedModel
+    config: RunConfig,
+    game: Game,
+    chat: ChatFormat,
+    model: PreTrainedModel,
+    *,
+    capacity_tokens: int | None = None,
 ) -> str | None:
     """Refuse a context limit that one turn does not fit, or that the model was not made for.
+
+    Args:
+        config: The run.
+        game: Its rules.
+        chat: Renders its conversations.
+        model: Of the learner.
+        capacity_tokens: What the smallest degree that may be used holds; None if nobody plays.
 
     Returns:
         A note if the longest games of an episode of several do not fit.
@@ -173,7 +206,24 @@ def check_context(
             f"rollout.max_context_tokens must hold one turn: a prompt of {prompt_tokens} tokens "
             f"and a reply of {config.rollout.max_reply_tokens} need {needed}, got {limit}"
         )
+    if capacity_tokens is not None:
+        _check_share(config, needed_tokens=needed, capacity_tokens=capacity_tokens)
     return _longest_games_note(config, game, prompt_tokens, turn_tokens)
+
+
+def _check_share(config: RunConfig, *, needed_tokens: int, capacity_tokens: int) -> None:
+    for field, num_episodes in (
+        ("rollout", config.rollout.num_episodes),
+        ("warmup", config.warmup.num_episodes if config.warmup.num_steps else 1),
+    ):
+        share = context_share(config, capacity_tokens=capacity_tokens, num_episodes=num_episodes)
+        if share is not None and share < needed_tokens:
+            raise ValueError(
+                "with rollout.overflow cut, an equal share of the memory must hold one turn of "
+                f"{needed_tokens} tokens: the {capacity_tokens:,} tokens of "
+                f"selector.memory_bytes = {config.selector.memory_bytes:,} leave {share} to each "
+                f"of {field}.num_episodes = {num_episodes}"
+            )
 
 
 def _longest_games_note(

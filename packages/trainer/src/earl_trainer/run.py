@@ -5,33 +5,40 @@ import resource
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
 import torch
 from earl_envs import Game
-from earl_selector import ContextReport, Decision, SelectorPolicy, SelectorState
+from earl_selector import ContextReport, SelectorPolicy, SelectorState
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
+from earl_trainer.engines import judge_speed, make_rank_preparer
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.experience.prepare import Preparer
+from earl_trainer.experience.rank_prepare import RankPreparer
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.learner.learner import AbsentLearner, Learner
 from earl_trainer.models.load import load_folder
 from earl_trainer.phases import Phase, freeze_copy
+from earl_trainer.profiling.choice import find_or_measure
+from earl_trainer.profiling.setup import make_setup
+from earl_trainer.rollout.chat import ChatFormat
+from earl_trainer.rollout.choice import Choice
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Engine
+from earl_trainer.rollout.limits import context_share
 from earl_trainer.rollout.policies import ReplyPolicy
 from earl_trainer.rollout.starts import paired_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.plot import plot_run
 from earl_trainer.tracking.step import StepOutcome
 from earl_trainer.tracking.tracker import SilentTracker, Tracker
-from earl_trainer.types import EpisodeSummary
+from earl_trainer.types import EpisodeSummary, RunFailedError
 from earl_trainer.workers.team import Team
 
 SUMMARY_FILE = "summary.json"
@@ -84,7 +91,7 @@ class RunState:
 class Stages:
     """The stages of a step that belong to one phase."""
 
-    preparer: Preparer
+    preparer: Preparer | RankPreparer
     feed: LearnerFeed
     learner: Learner | AbsentLearner
 
@@ -117,6 +124,45 @@ class Run:
     team: Team
     _learner: Learner | None = None
     _started_s: float = field(default_factory=time.perf_counter)
+
+    def begin(self) -> None:
+        """Give all workers and the engine the weights that the run starts from."""
+        self.team.equalise(self.model)
+        self.engine.load_weights(self.state.step)
+
+    def measure(self) -> None:
+        """Find out how fast the engine is at each degree, where there is a choice.
+
+        Raises:
+            RunFailedError: If the profile that was named is of something else, or an engine cannot
+                change its degree.
+        """
+        if not self.team.is_first:
+            return
+        setup = make_setup(
+            self.config,
+            model=self.model,
+            engine=self.engine,
+            stop_ids=ChatFormat(self.tokenizer).stop_ids,
+            selector=self.selector,
+        )
+        try:
+            profile = find_or_measure(self.config.selector, setup, folder=self.folder)
+        except ValueError as error:
+            raise RunFailedError(str(error)) from error
+        profile.keep(self.folder)
+        self.selector = replace(
+            self.selector,
+            throughput=judge_speed(self.config, self.selector.memory, profile.throughput),
+            switch_s=profile.switch_s,
+        )
+        if profile.note is not None:
+            self.tracker.display.note(profile.note)
+
+    def publish(self) -> None:
+        """Give all workers and the engine the weights after the present step."""
+        self.team.publish(self.model)
+        self.engine.load_weights(self.state.step + 1)
 
     def evaluate(self, name: str) -> None:
         """Play the match `name`, unless it has been played at this step.
@@ -160,11 +206,27 @@ class Run:
             played.extend(rollout.summaries)
         return [episode for part in self.team.everyone.all_gather(played) for episode in part]
 
-    def decide(self) -> tuple[Decision, SelectorState]:
-        """Let the selector choose this step's degree, for all workers by what the first knows."""
-        return self.team.everyone.from_first(
+    def decide(self, num_episodes: int) -> Choice:
+        """Let the selector choose this step's degree, and the engine change to it.
+
+        All workers hear of what the first knows. Where the engine could not change, what it runs at
+        counts as chosen.
+        """
+        decision, state = self.team.everyone.from_first(
             lambda: self.selector.update(self.state.selector, self.state.report)
         )
+        switch = self.engine.resize(decision.tp) if self.team.plays else None
+        if switch is not None:
+            note = f"step {self.state.step + 1}: {switch.describe()}; {decision.reason}"
+            self.tracker.display.note(note)
+        if switch is not None and not switch.done:
+            reason = f"{decision.reason}; {switch.problem}"
+            decision = replace(decision, tp=switch.tp, reason=reason)
+            state = replace(state, tp=switch.tp)
+        share_tokens = context_share(
+            self.config, capacity_tokens=self.engine.capacity_tokens, num_episodes=num_episodes
+        )
+        return Choice(decision=decision, selector=state, switch=switch, share_tokens=share_tokens)
 
     def enter(self, phase: Phase) -> Stages:
         """Make the stages of a phase, as they were if the run resumes inside it."""
@@ -172,9 +234,24 @@ class Run:
         reference = self._reference(resumes=resumes) if phase.needs_reference else None
         self._learner = self._make_learner(phase, resumes=resumes) if self.team.learns else None
         return Stages(
-            preparer=phase.make_preparer(self.config, self.model, reference),
+            preparer=self._make_preparer(phase, reference),
             feed=self._make_feed(),
             learner=self._learner or AbsentLearner(),
+        )
+
+    def _make_preparer(
+        self, phase: Phase, reference: PreTrainedModel | None
+    ) -> Preparer | RankPreparer:
+        if self.config.selector.prepare_on == "learner" or not self.team.plays:
+            return phase.make_preparer(self.config, self.model, reference)
+        return make_rank_preparer(
+            self.config,
+            self.model,
+            self.engine,
+            phase,
+            degrees=self.selector.usable_degrees,
+            reference=reference,
+            note=self.tracker.display.note,
         )
 
     def _make_learner(self, phase: Phase, *, resumes: bool) -> Learner:

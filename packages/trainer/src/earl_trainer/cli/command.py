@@ -6,16 +6,17 @@ from types import MappingProxyType
 
 from earl_envs import suggest
 
-from earl_trainer.cli import games, plan, train
+from earl_trainer.cli import games, plan, profile, train
 from earl_trainer.cli.job import Job, Reader, printing
 
 _VERBS: Mapping[str, Reader] = MappingProxyType({
     "train": train.read_train,
+    "profile": profile.read_profile,
     "games": games.read_games,
     "plan": plan.read_plan,
 })
 _USAGE = "usage: {}\n\nearl VERB --help says more.\n".format(
-    "\n       ".join((*train.USAGE, *games.USAGE, *plan.USAGE))
+    "\n       ".join((*train.USAGE, *profile.USAGE, *games.USAGE, *plan.USAGE))
 )
 
 

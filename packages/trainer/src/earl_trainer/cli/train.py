@@ -6,15 +6,15 @@ from functools import partial
 from pathlib import Path
 
 from earl_trainer.cli.job import Job, printing, wants_help
+from earl_trainer.cli.recipe_arguments import pop_text, resolve_recipe, split_recipe
 from earl_trainer.overrides import (
     Tree,
     describe_fields,
-    parse_flags,
     read_run_config,
     read_yaml,
     resolve,
 )
-from earl_trainer.recipes import DEFAULT_RECIPE, RECIPES, find_recipe
+from earl_trainer.recipes import DEFAULT_RECIPE, RECIPES
 
 USAGE = (
     "earl train [RECIPE] [--field value ...] [--config run.yaml] [--run-dir DIR]",
@@ -30,19 +30,14 @@ def read_train(arguments: Sequence[str]) -> Job:
     """
     if wants_help(arguments):
         return printing(_help())
-    recipe = arguments[0] if arguments and not arguments[0].startswith("--") else None
-    flags = parse_flags(arguments if recipe is None else arguments[1:])
+    recipe, flags = split_recipe(arguments)
     resume_dir, run_dir = _pop_path(flags, "resume"), _pop_path(flags, "run_dir")
     config_path = _pop_path(flags, "config")
     if resume_dir is not None and (recipe is not None or run_dir is not None):
         raise ValueError("--resume goes on with the run in its folder: give no recipe or --run-dir")
     overrides = [flags] if config_path is None else [read_yaml(config_path), flags]
     if resume_dir is None:
-        named = {str(tree["recipe"]) for tree in overrides if "recipe" in tree}
-        named |= {recipe} if recipe else set()
-        if len(named) > 1:
-            raise ValueError(f"a run has one recipe, got {' and '.join(sorted(named))}")
-        config = resolve(find_recipe(named.pop() if named else DEFAULT_RECIPE), *overrides)
+        config = resolve_recipe(recipe, overrides)
         folder = run_dir or Path(f"runs/{config.recipe}-{time.strftime('%Y%m%d-%H%M%S')}")
     else:
         folder = resume_dir
@@ -58,9 +53,7 @@ def read_train(arguments: Sequence[str]) -> Job:
 
 
 def _pop_path(flags: Tree, name: str) -> Path | None:
-    value = flags.pop(name, None)
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"--{name.replace('_', '-')} takes a path and has no fields")
+    value = pop_text(flags, name)
     return None if value is None else Path(value)
 
 

@@ -39,26 +39,44 @@ class Preparer:
         self._scorers = scorers
         self._temperature = temperature
         self._max_tokens = max_tokens
+        self.figures: dict[str, float] = {}
+        """Nothing to tell: the degree is that of the process."""
 
     def prepare(self, columns: Columns) -> Columns:
         """Score every trained token with every model; 0 at other tokens."""
-        scored = {name: self._score(model, columns) for name, model in self._scorers.items()}
+        scored = {
+            name: score_columns(
+                model, columns, temperature=self._temperature, max_tokens=self._max_tokens
+            )
+            for name, model in self._scorers.items()
+        }
         return replace(columns, per_token={**columns.per_token, **scored})
 
-    @torch.no_grad()
-    def _score(self, model: PreTrainedModel, columns: Columns) -> Float[Tensor, " tokens"]:
-        batches = plan_micro_batches(columns.lengths.tolist(), max_tokens=self._max_tokens)
-        parts = [Columns.empty(_SCORED)]
-        for rows in batches:
-            part = columns.select(rows)
-            present = padding_mask(part.lengths)
-            logprobs, _ = score(
-                model,
-                pad(part.per_token["token_ids"].long(), present).to(model.device),
-                pad(part.per_token["mask"], present).to(model.device),
-                temperature=self._temperature,
-            )
-            flat = logprobs.cpu()[present]
-            parts.append(Columns(lengths=part.lengths, per_token={"scored": flat}, per_row={}))
-        order = torch.tensor([row for rows in batches for row in rows])
-        return Columns.concat(parts).select(order.argsort()).per_token["scored"]
+
+@torch.no_grad()
+def score_columns(
+    model: PreTrainedModel, columns: Columns, *, temperature: float, max_tokens: int
+) -> Float[Tensor, " tokens"]:
+    """Return the log-prob of every trained token, and 0 at other tokens.
+
+    Args:
+        model: That scores, or what a rank holds of it.
+        columns: With `token_ids` and `mask` per token.
+        temperature: The sampler's.
+        max_tokens: Padded tokens in one forward pass.
+    """
+    batches = plan_micro_batches(columns.lengths.tolist(), max_tokens=max_tokens)
+    parts = [Columns.empty(_SCORED)]
+    for rows in batches:
+        part = columns.select(rows)
+        present = padding_mask(part.lengths)
+        logprobs, _ = score(
+            model,
+            pad(part.per_token["token_ids"].long(), present).to(model.device),
+            pad(part.per_token["mask"], present).to(model.device),
+            temperature=temperature,
+        )
+        flat = logprobs.cpu()[present]
+        parts.append(Columns(lengths=part.lengths, per_token={"scored": flat}, per_row={}))
+    order = torch.tensor([row for rows in batches for row in rows])
+    return Columns.concat(parts).select(order.argsort()).per_token["scored"]

@@ -31,7 +31,8 @@ class Rollout:
     episodes: Sequence[Episode]
     """In the order of the starts."""
     peak_resident_tokens: int
-    """The most tokens of the policy's contexts, whoever it plays for, in flight at one time."""
+    """The most tokens of the policy's contexts, whoever it plays for, in flight at one time. Where
+    every context has an equal share: what shares would take that cut none of them."""
 
     @property
     def summaries(self) -> list[EpisodeSummary]:
@@ -94,6 +95,7 @@ class Collector:
         policy: ReplyPolicy,
         starts: Sequence[EpisodeStart],
         *,
+        share_tokens: int | None = None,
         on_turn: Callable[[int], None] = lambda num_live: None,
     ) -> Rollout:
         """Play one episode per start to its end.
@@ -102,13 +104,18 @@ class Collector:
             policy: Plays the learner's seats.
             starts: What to play, maybe nothing; those of one table share everything but seat and
                 sampling.
+            share_tokens: Length at which every context is cut, if that is before its limit, for
+                want of memory; None if contexts share what memory there is.
             on_turn: Called before each batch of replies with the number of games still running.
         """
         batches, tables = self._seating.set_tables(policy, starts)
+        limit_tokens = self._max_context_tokens
+        if share_tokens is not None:
+            limit_tokens = min(limit_tokens, share_tokens)
         peak_resident_tokens = 0
         while True:
             self._play_opponents(batches, tables)
-            turns = self._open_turns(tables)
+            turns = self._open_turns(tables, limit_tokens)
             if not turns:
                 break
             on_turn(len(turns))
@@ -118,6 +125,8 @@ class Collector:
             self._play_replies(batches, turns, replies)
         self._seating.record(tables)
         talkers = [talker for table in tables for talker in table.talkers.values()]
+        if share_tokens is not None:
+            peak_resident_tokens = self._shared_tokens(policy, talkers)
         min_return = self._protocol.game.min_return
         played = {t.start: t.episode(min_return=min_return) for t in talkers if t.learns}
         return Rollout(
@@ -135,7 +144,7 @@ class Collector:
             chosen = zip(waiting, actions, strict=True)
             _step(batches, [(table, action) for table, action in chosen if action is not None])
 
-    def _open_turns(self, tables: Sequence[Table]) -> list[_OpenTurn]:
+    def _open_turns(self, tables: Sequence[Table], limit_tokens: int) -> list[_OpenTurn]:
         """Write the next prompt at every table that waits for a reply and still has room."""
         turns: list[_OpenTurn] = []
         for table in tables:
@@ -145,15 +154,15 @@ class Collector:
             dialogue = self._next_dialogue(table, talker)
             if dialogue is None:
                 continue
-            budget = self._reply_budget(dialogue)
+            talker.dialogue = dialogue
+            budget = min(self._max_reply_tokens, limit_tokens - len(dialogue.prompt_ids))
             if budget < 1:
                 table.stop(
                     EndReason.CONTEXT_LIMIT,
                     f"the prompt of {len(dialogue.prompt_ids)} tokens leaves no room for a reply "
-                    f"under the limit of {self._max_context_tokens}",
+                    f"under the limit of {limit_tokens}",
                 )
                 continue
-            talker.dialogue = dialogue
             query = Query(
                 start=talker.start,
                 turn=len(talker.turns),
@@ -173,8 +182,14 @@ class Collector:
             return self._chat.start(self._protocol.system_message(), message)
         return self._chat.extend(talker.dialogue, talker.turns[-1].reply_ids, message)
 
-    def _reply_budget(self, dialogue: Dialogue) -> int:
-        return min(self._max_reply_tokens, self._max_context_tokens - len(dialogue.prompt_ids))
+    def _shared_tokens(self, policy: ReplyPolicy, talkers: Sequence[Talker]) -> int:
+        """Return what equal shares take that leave the longest prompt room for a whole reply."""
+        prompts = [
+            len(talker.dialogue.prompt_ids)
+            for talker in talkers
+            if talker.policy is policy and talker.dialogue is not None
+        ]
+        return len(prompts) * (max(prompts, default=0) + self._max_reply_tokens)
 
     def _play_replies(
         self,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from earl_trainer.rollout.switch import Switch
+
 NO_WEIGHTS = -1
 """The version of a token that no weights emitted: of a prompt, or of a scripted reply."""
 
@@ -53,13 +55,19 @@ class Completion:
 class Engine(Protocol):
     """Generates replies with the current weights.
 
-    Lifecycle: `load_weights(v)` and `resize(tp)` between rollouts, `generate` within one.
+    Lifecycle: `load_weights(v)` before anything else; this and `resize(tp)` between rollouts,
+    `generate` within one; `close`.
     `interrupt` may come from another thread; the running `generate` then returns what it has.
     """
 
     @property
     def version(self) -> int:
         """Version of the weights now in use."""
+        ...
+
+    @property
+    def tp(self) -> int:
+        """The tensor-parallel degree in use."""
         ...
 
     @property
@@ -79,6 +87,10 @@ class Engine(Protocol):
         """Take over the learner's weights as `version` and forget every cache of older ones."""
         ...
 
-    def resize(self, tp: int) -> None:
-        """Use tensor-parallel degree `tp` from the next `generate` on."""
+    def resize(self, tp: int) -> Switch | None:
+        """Use tensor-parallel degree `tp` from the next `generate` on; None if it does already."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the engine holds; nothing may be asked of it afterwards."""
         ...

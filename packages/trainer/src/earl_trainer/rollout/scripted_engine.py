@@ -37,6 +37,11 @@ class ScriptedEngine:
         return self._version
 
     @property
+    def tp(self) -> int:
+        """Always 1."""
+        return 1
+
+    @property
     def capacity_tokens(self) -> int:
         """The capacity given at construction."""
         return self._capacity_tokens
@@ -60,6 +65,9 @@ class ScriptedEngine:
         """
         if tp != 1:
             raise ValueError(f"a scripted engine has one rank: tp must be 1, got {tp}")
+
+    def close(self) -> None:
+        """Hold nothing to let go of."""
 
     def _complete(self, request: Request) -> Completion:
         ids = tuple(self._script(request.prompt_ids))[: request.max_new_tokens]

@@ -1,17 +1,33 @@
 """Which episodes a step plays."""
 
+from collections.abc import Sequence
+
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import EpisodeStart
 
 
 def grouped_starts(
-    seed: int, *, step: int, num_episodes: int, group_size: int, num_seats: int, num_games: int = 1
+    seed: int,
+    *,
+    step: int,
+    num_episodes: int,
+    group_size: int,
+    num_seats: int,
+    num_games: int | Sequence[int] = 1,
 ) -> list[EpisodeStart]:
     """Plan one step's episodes: groups that share everything but the learner's own sampling.
 
     Seats alternate from group to group, so every seat is trained equally. Within a group the games
     and the opponent's random stream are the same, which leaves the replies as the only cause of
     different rewards until the games part.
+
+    Args:
+        seed: Of the phase.
+        step: Of the run.
+        num_episodes: Of all groups.
+        group_size: Episodes of one.
+        num_seats: Of the game.
+        num_games: Of every episode, or of those of each group.
 
     Raises:
         ValueError: If `num_episodes` is not a multiple of `group_size`.
@@ -28,19 +44,25 @@ def grouped_starts(
             seat=(episode // group_size) % num_seats,
             game_seed=derive_seed(seed, "game", step, episode // group_size),
             reply_seed=derive_seed(seed, "reply", step, episode),
-            num_games=num_games,
+            num_games=_games_of(num_games, episode // group_size),
         )
         for episode in range(num_episodes)
     ]
 
 
 def self_play_starts(
-    seed: int, *, step: int, num_episodes: int, group_size: int, num_seats: int, num_games: int = 1
+    seed: int,
+    *,
+    step: int,
+    num_episodes: int,
+    group_size: int,
+    num_seats: int,
+    num_games: int | Sequence[int] = 1,
 ) -> list[EpisodeStart]:
     """Plan one step's episodes where the learner plays every seat of every table.
 
     Each seat of a table is an episode of its own, with its own context and sampling. A group is
-    `group_size` tables that start alike.
+    `group_size` tables that start alike. The arguments are those of `grouped_starts`.
 
     Raises:
         ValueError: If `num_episodes` is not a multiple of `group_size` tables.
@@ -58,7 +80,7 @@ def self_play_starts(
             seat=episode % num_seats,
             game_seed=derive_seed(seed, "game", step, episode // num_seats // group_size),
             reply_seed=derive_seed(seed, "reply", step, episode),
-            num_games=num_games,
+            num_games=_games_of(num_games, episode // num_seats // group_size),
         )
         for episode in range(num_episodes)
     ]
@@ -86,3 +108,7 @@ def paired_starts(seed: int, *, num_games: int, num_seats: int) -> list[EpisodeS
         )
         for episode in range(num_games)
     ]
+
+
+def _games_of(num_games: int | Sequence[int], group: int) -> int:
+    return num_games if isinstance(num_games, int) else num_games[group]

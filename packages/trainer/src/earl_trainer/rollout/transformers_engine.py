@@ -1,7 +1,7 @@
 """The embedded engine: generates in this process with the very weights that the learner trains."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -12,51 +12,22 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from earl_trainer.rollout.engine import Completion, FinishReason, Request
-from earl_trainer.rollout.kv_cache import Conversations
+from earl_trainer.rollout.held import HeldConversations
+from earl_trainer.rollout.kv_cache import Conversations, Group, regroup
 from earl_trainer.rollout.sampling import sample_tokens
+from earl_trainer.rollout.waves import final_tokens, plan_waves
 from earl_trainer.seeding import uniforms
 
 
-def plan_waves(requests: Sequence[Request], capacity_tokens: int) -> list[range]:
-    """Split requests, in order, into waves whose contexts fit at once.
-
-    Args:
-        requests: Each may grow to its prompt plus `max_new_tokens`.
-        capacity_tokens: What may be resident at once.
-
-    Returns:
-        Ranges of indices that cover all requests.
-
-    Raises:
-        ValueError: If one request alone is larger than the capacity.
-    """
-    waves: list[range] = []
-    start, resident = 0, 0
-    for index, request in enumerate(requests):
-        peak = len(request.prompt_ids) + request.max_new_tokens
-        if peak > capacity_tokens:
-            raise ValueError(
-                f"a context of {peak} tokens does not fit the capacity of {capacity_tokens} tokens"
-            )
-        if resident + peak > capacity_tokens:
-            waves.append(range(start, index))
-            start, resident = index, 0
-        resident += peak
-    waves.append(range(start, len(requests)))
-    return waves
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
-    """Conversations that were last asked for together."""
+class _Read:
+    """A part of a wave whose prompts have been read."""
 
-    sequence_ids: Sequence[int]
-    """Of each row."""
     conversations: Conversations
-
-
-def _extends(prompt_ids: Sequence[int], context: Sequence[int]) -> bool:
-    return len(prompt_ids) > len(context) and list(prompt_ids[: len(context)]) == context
+    rows: Sequence[int]
+    """Of each request."""
+    logits: Float[Tensor, "requests vocab"]
+    """After the last token of each prompt."""
 
 
 @final
@@ -64,9 +35,20 @@ class TransformersEngine:
     """Batched decoding with a `transformers` model; conversations keep their keys and values.
 
     A request that continues a conversation is prefilled with the new tokens only, whichever batches
-    came in between; equal first prompts are prefilled once. What is held and what is asked for stay
-    within the capacity: conversations that were not asked for longest are dropped first.
-    `load_weights` drops all of them, since keys and values of older weights are stale.
+    came in between; equal first prompts are prefilled once. `load_weights` drops everything held,
+    since keys and values of older weights are stale.
+
+    The capacity bounds what is really allocated: rows times slots per row, over all conversations
+    held, of which every row of a wave gets what its longest may grow to. What was not asked for
+    longest is dropped first; more requests than fit are answered in waves. While rows are moved,
+    one layer's keys and values at a time lie there twice, on top of the capacity.
+
+    Args:
+        model: In evaluation mode; its keys and values may be a rank's share of the heads.
+        stop_ids: Tokens that end a reply.
+        capacity_tokens: Slots that may be held at once.
+        agree: Asked before each decoding step with whether this engine was interrupted; the step is
+            left out if it says so. Engines that compute together agree here to stop together.
 
     Example:
         >>> engine = TransformersEngine(model, stop_ids=frozenset({2}), capacity_tokens=1 << 20)
@@ -75,14 +57,22 @@ class TransformersEngine:
     """
 
     def __init__(
-        self, model: PreTrainedModel, *, stop_ids: frozenset[int], capacity_tokens: int
+        self,
+        model: PreTrainedModel,
+        *,
+        stop_ids: frozenset[int],
+        capacity_tokens: int,
+        agree: Callable[[bool], bool] = lambda interrupted: interrupted,
     ) -> None:
         self._model = model
         self._stop_ids = stop_ids
         self._capacity_tokens = capacity_tokens
+        self._agree = agree
         self._version = 0
         self._interrupted = threading.Event()
-        self._held: list[_Held] = []
+        self._held = HeldConversations()
+        self._peak_held_bytes = 0
+        self._kv_bytes_per_token: int | None = None
 
     @property
     def version(self) -> int:
@@ -90,9 +80,29 @@ class TransformersEngine:
         return self._version
 
     @property
+    def tp(self) -> int:
+        """Always 1."""
+        return 1
+
+    @property
     def capacity_tokens(self) -> int:
         """Context tokens that can be resident at once."""
         return self._capacity_tokens
+
+    @property
+    def held_bytes(self) -> int:
+        """Keys and values held between two calls, in bytes of storage."""
+        return self._held.num_bytes
+
+    @property
+    def peak_held_bytes(self) -> int:
+        """The most that was held at one time since the last `load_weights`."""
+        return self._peak_held_bytes
+
+    @property
+    def kv_bytes_per_token(self) -> int | None:
+        """Bytes of one slot as the model lays it out, on this rank; None before its first pass."""
+        return self._kv_bytes_per_token
 
     def interrupt(self) -> None:
         """Make a running `generate` return at the next token, each reply as far as it got."""
@@ -101,7 +111,8 @@ class TransformersEngine:
     def load_weights(self, version: int) -> None:
         """Label the shared weights as `version` and forget the caches of older ones."""
         self._version = version
-        self._held = []
+        self._held.clear()
+        self._peak_held_bytes = 0
 
     def resize(self, tp: int) -> None:
         """Accept only the one rank that this process is.
@@ -111,6 +122,10 @@ class TransformersEngine:
         """
         if tp != 1:
             raise ValueError(f"the embedded engine is one process: tp must be 1, got {tp}")
+
+    def close(self) -> None:
+        """Forget what is held."""
+        self._held.clear()
 
     @torch.no_grad()
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
@@ -122,15 +137,31 @@ class TransformersEngine:
         self._interrupted.clear()
         if not requests:
             return []
-        completions: list[Completion] = []
-        for wave in plan_waves(requests, self._capacity_tokens):
-            completions.extend(self._generate_wave([requests[index] for index in wave]))
-        return completions
+        completions: dict[int, Completion] = {}
+        for wave in self._plan(requests):
+            replies = self._generate_wave([requests[place] for place in wave])
+            completions |= zip(wave, replies, strict=True)
+        return [completions[place] for place in range(len(requests))]
+
+    def _plan(self, requests: Sequence[Request]) -> list[list[int]]:
+        """Plan the waves, what is held first: it would be dropped for the others."""
+        num_slots = list(map(final_tokens, requests))
+        return plan_waves(num_slots, self._capacity_tokens, first=self._held.find(requests))
 
     def _generate_wave(self, requests: list[Request]) -> list[Completion]:
-        conversations, logits = self._prefill(requests)
-        ids = [request.sequence_id for request in requests]
-        self._held.append(_Held(sequence_ids=ids, conversations=conversations))
+        places, conversations, logits = self._prefill(requests)
+        rows = [requests[place] for place in places]
+        completions = dict(zip(places, self._decode(rows, conversations, logits), strict=True))
+        # Only now: whatever a failed pass leaves behind must not be continued.
+        self._held.keep([request.sequence_id for request in rows], conversations)
+        return [completions[place] for place in range(len(requests))]
+
+    def _decode(
+        self,
+        requests: Sequence[Request],
+        conversations: Conversations,
+        logits: Float[Tensor, "rows vocab"],
+    ) -> list[Completion]:
         seeds = np.array([request.seed for request in requests], dtype=np.uint64)
         temperatures = np.array([request.temperature for request in requests], dtype=np.float64)
         replies: list[list[int]] = [[] for _ in requests]
@@ -147,7 +178,7 @@ class TransformersEngine:
                     logprobs[row].append(values[row])
                     if not self._ended(request, replies[row]):
                         fed[row] = [ids[row]]
-            if not any(fed) or self._interrupted.is_set():
+            if not any(fed) or self._agree(self._interrupted.is_set()):
                 break
             logits = self._forward(conversations, fed)
         return [
@@ -173,82 +204,59 @@ class TransformersEngine:
         )
 
     def _prefill(
-        self, requests: list[Request]
-    ) -> tuple[Conversations, Float[Tensor, "rows vocab"]]:
-        """Read what is new in every request, each set of conversations that are held by itself."""
-        taken, missing = self._take(requests)
-        self._make_room(requests)
-        places = [place for places, _ in taken for place in places] + missing
-        parts: list[tuple[Conversations, Float[Tensor, "rows vocab"]]] = []
-        for own, held in taken:
-            suffixes = [
-                list(requests[place].prompt_ids)[len(context) :]
-                for place, context in zip(own, held.contexts, strict=True)
-            ]
-            parts.append((held, self._forward(held, suffixes)))
-        if missing:
-            parts.append(self._begin([requests[place] for place in missing]))
-        if len(parts) == 1:
-            return parts[0]
-        order = [places.index(place) for place in range(len(requests))]
-        joined = Conversations.join([conversations for conversations, _ in parts])
-        joined.select(order)
-        return joined, torch.cat([logits for _, logits in parts])[order]
-
-    def _take(
-        self, requests: list[Request]
-    ) -> tuple[list[tuple[list[int], Conversations]], list[int]]:
-        """Take what the requests continue out of what is held; what they do not continue is kept.
+        self, requests: Sequence[Request]
+    ) -> tuple[list[int], Conversations, Float[Tensor, "rows vocab"]]:
+        """Read what is new in every request into one set of rows with room for the replies.
 
         Returns:
-            For every set that is continued the requests' places and their conversations, and the
-            places of the requests that continue nothing.
+            The place of each row's request, the rows, and the logits after their last tokens.
         """
-        asked = {request.sequence_id: place for place, request in enumerate(requests)}
-        taken: list[tuple[list[int], Conversations]] = []
-        kept: list[_Held] = []
-        for held in self._held:
-            rows = {
-                asked[sequence_id]: row
-                for row, sequence_id in enumerate(held.sequence_ids)
-                if sequence_id in asked
-                and _extends(
-                    requests[asked[sequence_id]].prompt_ids, held.conversations.contexts[row]
-                )
-            }
-            rest = [row for row, number in enumerate(held.sequence_ids) if number not in asked]
-            if rest and len(rest) < len(held.sequence_ids):
-                ids = [held.sequence_ids[row] for row in rest]
-                kept.append(_Held(sequence_ids=ids, conversations=held.conversations.copy(rest)))
-            elif rest:
-                kept.append(held)
-            if rows:
-                places = sorted(rows)
-                held.conversations.select([rows[place] for place in places])
-                taken.append((places, held.conversations))
-        self._held = kept
-        continued = {place for places, _ in taken for place in places}
-        return taken, [place for place in range(len(requests)) if place not in continued]
+        num_slots = max(map(final_tokens, requests))
+        spare_slots = self._capacity_tokens - len(requests) * num_slots
+        continued, taken = self._held.take(requests, num_slots=num_slots, spare_slots=spare_slots)
+        fresh = sorted(set(range(len(requests))) - set(continued))
+        parts: list[_Read] = []
+        if taken is not None:
+            parts.append(self._go_on(taken, [requests[place].prompt_ids for place in continued]))
+        if fresh:
+            prompts = [requests[place].prompt_ids for place in fresh]
+            parts.append(self._begin(prompts, num_slots=0 if continued else num_slots))
+        self._note(*(part.conversations for part in parts))
+        picks = [(part.conversations, part.rows) for part in parts]
+        (joined,) = regroup([Group(picks=picks, num_slots=num_slots)])
+        self._note(joined)
+        logits = [part.logits for part in parts]
+        return continued + fresh, joined, logits[0] if len(logits) == 1 else torch.cat(logits)
 
-    def _make_room(self, requests: list[Request]) -> None:
-        needed = sum(len(request.prompt_ids) + request.max_new_tokens for request in requests)
-        spare = self._capacity_tokens - needed
-        while self._held and sum(held.conversations.num_tokens for held in self._held) > spare:
-            del self._held[0]
-
-    def _begin(self, requests: list[Request]) -> tuple[Conversations, Float[Tensor, "rows vocab"]]:
-        """Prefill whole prompts, equal ones once."""
-        distinct: dict[tuple[int, ...], int] = {}
-        rows = [
-            distinct.setdefault(tuple(request.prompt_ids), len(distinct)) for request in requests
+    def _go_on(self, taken: Conversations, prompts: Sequence[Sequence[int]]) -> _Read:
+        """Read what prompts add to the contexts that they continue."""
+        suffixes = [
+            prompt[len(context) :] for prompt, context in zip(prompts, taken.contexts, strict=True)
         ]
-        conversations = Conversations(len(distinct), self._model.device)
-        logits = self._forward(conversations, [list(prompt) for prompt in distinct])
-        conversations.select(rows)
-        return conversations, logits[torch.tensor(rows, device=logits.device)]
+        logits = self._forward(taken, suffixes)
+        return _Read(conversations=taken, rows=range(len(prompts)), logits=logits)
+
+    def _begin(self, prompts: Sequence[Sequence[int]], *, num_slots: int) -> _Read:
+        """Read whole prompts, equal ones once; with room for `num_slots` each if all differ."""
+        distinct: dict[tuple[int, ...], int] = {}
+        rows = [distinct.setdefault(tuple(prompt), len(distinct)) for prompt in prompts]
+        longest = max(map(len, distinct))
+        conversations = Conversations(
+            len(distinct),
+            num_slots=max(num_slots, longest) if len(distinct) == len(prompts) else longest,
+            device=self._model.device,
+        )
+        logits = self._forward(conversations, list(distinct))
+        return _Read(conversations=conversations, rows=rows, logits=logits[rows])
+
+    def _note(self, *running: Conversations) -> None:
+        """Measure what is held now that these run as well."""
+        num_bytes = [conversations.num_bytes for conversations in running]
+        self._peak_held_bytes = max(self._peak_held_bytes, self.held_bytes + sum(num_bytes))
+        self._kv_bytes_per_token = num_bytes[0] // running[0].num_slots_held
 
     def _forward(
-        self, conversations: Conversations, new_ids: list[list[int]]
+        self, conversations: Conversations, new_ids: Sequence[Sequence[int]]
     ) -> Float[Tensor, "rows vocab"]:
         ids, positions, mask = conversations.prepare(new_ids)
         output = self._model(

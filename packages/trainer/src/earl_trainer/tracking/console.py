@@ -157,8 +157,9 @@ class LineDisplay:
     def log_step(self, record: StepRecord) -> None:
         """Print the step's figures in one line."""
         eta_s = self._clock.tick(record)
+        why = "; ".join(filter(None, (record.decision, record.limit_notice)))
         figures = " | ".join(
-            f"{title} {value}" + (f" ({record.decision})" if title == _TP else "")
+            f"{title} {value}" + (f" ({why})" if title == _TP else "")
             for title, value in _cells(record)
         )
         self._console.print(
@@ -260,6 +261,8 @@ class LiveDisplay:
         if self._records:
             latest = self._records[-1]
             lines.append(Text(f"tp {latest.metrics['selector/tp']:.0f}: {latest.decision}"))
+            if latest.limit_notice is not None:
+                lines.append(Text(latest.limit_notice, style="bold"))
             lines.append(Text(f"tokens/s: {describe_rates(latest)}"))
         lines.append(Text(f"eta {self._eta}"))
         return Group(table, *lines, self._progress, self._stage)

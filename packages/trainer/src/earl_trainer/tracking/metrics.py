@@ -4,6 +4,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import final
 
 import numpy as np
@@ -15,6 +16,7 @@ from earl_selector import ContextReport, Decision
 from earl_trainer.algorithms.kl import k3
 from earl_trainer.experience.transfer import Delivery
 from earl_trainer.rollout.engine import NO_WEIGHTS
+from earl_trainer.rollout.switch import Switch
 from earl_trainer.types import EpisodeSummary
 
 
@@ -29,6 +31,8 @@ class StepRecord:
     phase: str
     decision: str
     """Why the selector chose its degree."""
+    limit_notice: str | None = None
+    """That a limit is near; None if none is."""
     metrics: Mapping[str, float]
 
 
@@ -81,7 +85,9 @@ def episode_metrics(
         "game/illegal_rate": sum(episodes[i].num_forfeits for i in played) / max(1, num_replies),
         "game/turns_mean": num_replies / num_games,
         "game/failed_episodes": float(len(episodes) - len(played)),
-        "context/truncated_share": sum(episodes[i].truncated for i in played) / max(1, len(played)),
+        "game/games_per_episode": sum(episodes[i].start.num_games for i in played)
+        / max(1, len(played)),
+        **_cut_shares([episodes[index] for index in played]),
         **_win_rates([episodes[index] for index in played]),
         **_other_forfeit_rate([episodes[index] for index in played]),
         **{
@@ -90,6 +96,18 @@ def episode_metrics(
             )
             for reason in EndReason
         },
+    }
+
+
+def _cut_shares(played: Sequence[EpisodeSummary]) -> dict[str, float]:
+    """Shares of episodes cut by any token limit, in a reply or between two, and by their context's.
+
+    The latter are those of which turns or games are missing.
+    """
+    num_cut = sum(episode.end_reason is EndReason.CONTEXT_LIMIT for episode in played)
+    return {
+        "context/truncated_share": sum(each.truncated for each in played) / max(1, len(played)),
+        "context/cut_share": num_cut / max(1, len(played)),
     }
 
 
@@ -127,15 +145,40 @@ def context_metrics(report: ContextReport) -> dict[str, float]:
 
 
 def selector_metrics(decision: Decision) -> dict[str, float]:
-    """Return a decision as figures; a limit that is not in sight has no figure."""
+    """Return a decision as figures, and what came of it, once that was observed.
+
+    A limit that is not in sight has no figure, and neither has a prediction of no finite time. The
+    first one has none either: before a rollout was timed, predictions may be in units of their own.
+    """
     figures = {
         "selector/tp": float(decision.tp),
         "selector/forecast_tokens": float(decision.forecast_tokens),
         "selector/capacity_tokens": float(decision.capacity_tokens),
         "selector/queues": float(decision.queues),
+        "selector/switches": float(decision.switches),
     }
     if decision.steps_to_limit is not None:
         figures["selector/steps_to_limit"] = float(decision.steps_to_limit)
+    if decision.outcome is not None:
+        figures["selector/queued"] = float(decision.outcome.queued)
+    predicted_s = decision.predicted_s
+    if decision.previous_tp is not None and predicted_s is not None and isfinite(predicted_s):
+        figures["time/rollout_predicted_s"] = predicted_s
+    return figures
+
+
+def switch_metrics(switch: Switch) -> dict[str, float]:
+    """Return what became of a change of degree; no drift where there was nothing to compare yet."""
+    figures = {
+        "time/switch_s": switch.switch_s,
+        "selector/switch_failed": float(not switch.done),
+        "selector/switch_bytes_moved": float(switch.bytes_moved),
+        "selector/switch_bytes_lower_bound": float(switch.bytes_lower_bound),
+    }
+    if switch.drift is not None:
+        figures["drift/max_logprob_difference"] = switch.drift.max_difference
+        figures["drift/mean_logprob_difference"] = switch.drift.mean_difference
+        figures["drift/token_mult_prob_error"] = switch.drift.token_mult_prob_error
     return figures
 
 

@@ -4,7 +4,7 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,6 +12,9 @@ from matplotlib.figure import Figure
 from earl_trainer.evaluation.match import MatchResult
 
 Row = Mapping[str, Any]  # Any: a line of metrics.jsonl
+
+_LINEAR_UP_TO: Final = 10
+"""How many times as large as what is held a capacity may be, to be drawn on a linear axis."""
 
 
 def plot_run(
@@ -31,18 +34,19 @@ def plot_run(
     """
     lines: list[Row] = [json.loads(line) for line in metrics_path.read_text().splitlines()]
     rows = [row for row in lines if "phase" in row]
-    figure = Figure(figsize=(13, 8), layout="constrained")
+    figure = Figure(figsize=(17, 8), layout="constrained")
     figure.suptitle(title)
-    panels = figure.subplots(2, 3, sharex=True)
-    (outcome, illegal, reward), (context, update, speed) = panels
+    panels = figure.subplots(2, 4, sharex=True)
+    (outcome, reward, illegal, cut), (context, resident, update, speed) = panels
     _draw_outcomes(outcome, rows, evaluations)
-    _lines(
-        illegal, rows, {"illegal replies": "game/illegal_rate", "cut": "context/truncated_share"}
-    )
-    illegal.set(title="replies that were no legal move", ylim=(0, None))
     _lines(reward, rows, {"mean reward": "reward/mean"})
     reward.set(title="reward")
-    _draw_context(context, rows)
+    _lines(illegal, rows, {"illegal replies": "game/illegal_rate"})
+    illegal.set(title="replies that were no legal move", ylim=(0, None))
+    _draw_cuts(cut, rows)
+    _lines(context, rows, {"mean": "context/mean_tokens", "longest": "context/max_tokens"})
+    context.set(title="tokens of a context", ylim=(0, None))
+    _draw_resident(resident, rows)
     _draw_update(update, rows)
     _lines(
         speed,
@@ -62,18 +66,48 @@ def _draw_outcomes(
 ) -> None:
     shares = {"won": "game/win_rate", "drawn": "game/draw_rate", "lost": "game/loss_rate"}
     _lines(axes, rows, shares)
+    last_step = max((step for step, _ in evaluations.values()), default=0)
     for name, (step, result) in evaluations.items():
-        _match(axes, name, step, result)
+        _match(axes, name, step, result, is_late=2 * step > last_step)
     axes.set(title="outcomes (dots: matches with 95 % interval)", ylim=(0, 1))
 
 
-def _draw_context(axes: Axes, rows: Sequence[Row]) -> None:
-    _lines(axes, rows, {"mean": "context/mean_tokens", "max": "context/max_tokens"})
-    axes.set(title="context and TP", ylabel="tokens", ylim=(0, None))
-    degrees = axes.twinx()
-    steps, chosen = [row["step"] for row in rows], [row["selector/tp"] for row in rows]
-    degrees.step(steps, chosen, where="post", color="0.5", linestyle=":")
-    degrees.set(ylabel="TP degree (dotted)", ylim=(0, None))
+def _draw_cuts(axes: Axes, rows: Sequence[Row]) -> None:
+    series = {
+        "by any token limit": "context/truncated_share",
+        "by the context's": "context/cut_share",
+    }
+    _lines(axes, rows, series)
+    # Little is shown as little: the axis covers at least a tenth of the episodes.
+    highest = max((row.get(key, 0.0) for row in rows for key in series.values()), default=0.0)
+    axes.set(title="episodes that were cut", ylim=(0, max(0.1, 1.05 * highest)))
+
+
+def _draw_resident(axes: Axes, rows: Sequence[Row]) -> None:
+    """Draw what the contexts in flight wanted, what the degree held, and where that changed."""
+    steps = [row["step"] for row in rows]
+    held = [row["context/resident_tokens"] for row in rows]
+    room = [row["selector/capacity_tokens"] for row in rows]
+    axes.plot(steps, held, label="resident", lw=1.2)
+    axes.step(steps, room, where="post", linestyle="--", label="capacity of the degree in use")
+    most_held, most_room = max(held, default=0.0), max(room, default=0.0)
+    if most_room > _LINEAR_UP_TO * most_held > 0.0:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, None)
+    axes.set(title="tokens resident in one engine")
+    for before, after in itertools.pairwise(rows):
+        if before["selector/tp"] != after["selector/tp"]:
+            axes.axvline(after["step"], color="0.4", linestyle=":")
+            axes.annotate(
+                f"TP {before['selector/tp']:.0f} -> {after['selector/tp']:.0f} ",
+                (after["step"], 0.02),
+                xycoords=("data", "axes fraction"),
+                rotation=90,
+                ha="right",
+                va="bottom",
+                fontsize="small",
+            )
 
 
 def _draw_update(axes: Axes, rows: Sequence[Row]) -> None:
@@ -93,10 +127,16 @@ def _lines(axes: Axes, rows: Sequence[Row], series: Mapping[str, str]) -> None:
         axes.plot([step for step, _ in points], [value for _, value in points], label=label, lw=1.2)
 
 
-def _match(axes: Axes, name: str, step: int, result: MatchResult) -> None:
+def _match(axes: Axes, name: str, step: int, result: MatchResult, *, is_late: bool) -> None:
+    """Draw a match, its name to the side where there is room for it."""
     below, above = result.win_rate - result.win_rate_low, result.win_rate_high - result.win_rate
     axes.errorbar([step], [result.win_rate], yerr=[[below], [above]], fmt="ko", capsize=4, ms=4)
-    axes.annotate(f" {name} {result.win_rate:.0%}", (step, result.win_rate), fontsize="small")
+    axes.annotate(
+        f" {name} {result.win_rate:.0%} ",
+        (step, result.win_rate),
+        ha="right" if is_late else "left",
+        fontsize="small",
+    )
 
 
 def _mark_phases(axes: Axes, rows: Sequence[Row]) -> None:

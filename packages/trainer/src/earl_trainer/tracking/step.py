@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from earl_dispatch import Columns
-from earl_selector import ContextReport, Decision
+from earl_selector import ContextReport
 
 from earl_trainer.experience.transfer import Delivery
+from earl_trainer.rollout.choice import Choice
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.tracking.metrics import (
     StageClock,
@@ -16,6 +17,7 @@ from earl_trainer.tracking.metrics import (
     dispatch_metrics,
     episode_metrics,
     selector_metrics,
+    switch_metrics,
 )
 from earl_trainer.types import EpisodeSummary
 
@@ -55,7 +57,9 @@ class StepOutcome:
     lr: float
     shares: Sequence[StepShare]
     """Of every worker that told."""
-    decision: Decision
+    choice: Choice
+    prepared: Mapping[str, float]
+    """Figures of the preparation stage."""
     delivery: Delivery
     updates: Mapping[str, float]
     """Figures of the learner."""
@@ -78,17 +82,24 @@ class StepOutcome:
 
     def _report_on(self, episodes: Sequence[EpisodeSummary], resident_tokens: int) -> ContextReport:
         lengths = [episode.context_tokens for episode in episodes]
+        switch = self.choice.switch
+        # What a script played says nothing of the engine's speed.
+        generated = any(share.counts.num_generated for share in self.shares)
+        slowest_s = max(share.seconds["rollout"] for share in self.shares)
         return ContextReport(
             step=self.step,
             num_responses=len(lengths),
             mean_context_tokens=sum(lengths) / len(lengths),
             max_context_tokens=max(lengths),
             resident_tokens=resident_tokens,
+            rollout_s=slowest_s if generated else None,
+            switch_s=None if switch is None else switch.switch_s,
         )
 
     def record(self) -> StepRecord:
         """Gather the figures of all stages."""
         counts = TokenCounts.total([share.counts for share in self.shares])
+        decision, switch = self.choice.decision.observe(self.report()), self.choice.switch
         resident_tokens = max(share.peak_resident_tokens for share in self.shares)
         # A stage takes as long as it takes the slowest.
         slowest = {
@@ -103,15 +114,18 @@ class StepOutcome:
         return StepRecord(
             step=self.step,
             phase=self.phase,
-            decision=self.decision.reason,
+            decision=decision.reason,
+            limit_notice=decision.limit_notice,
             metrics={
                 **episode_metrics(self.episodes, self.rewards),
                 **context_metrics(self._report_on(self.episodes, resident_tokens)),
-                **selector_metrics(self.decision),
+                **selector_metrics(decision),
                 **dispatch_metrics(self.delivery),
                 **counts.metrics(),
                 **{f"policy/{name}": value for name, value in self.updates.items()},
                 "policy/lr": self.lr,
                 **replace(self.clock, seconds=slowest).metrics(stage_tokens),
+                **({} if switch is None else switch_metrics(switch)),
+                **self.prepared,
             },
         )

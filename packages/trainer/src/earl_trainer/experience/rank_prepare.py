@@ -1,0 +1,198 @@
+"""The experience preparation stage on the ranks that generate, at a degree of its own."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol, final, runtime_checkable
+
+import torch
+from earl_dispatch import Columns
+from earl_selector import (
+    ContextReport,
+    ProfiledThroughput,
+    ProfileGrid,
+    ProfilePoint,
+    ProfileSubject,
+    ProfileTable,
+    SelectorPolicy,
+    UnmeasuredThroughput,
+)
+from jaxtyping import Float
+from torch import Tensor
+
+from earl_trainer.rollout.switch import Switch
+
+
+@runtime_checkable
+class ScoringRanks(Protocol):
+    """Ranks that hold models and score samples together."""
+
+    @property
+    def tp(self) -> int:
+        """The tensor-parallel degree in use."""
+        ...
+
+    def resize(self, tp: int) -> Switch | None:
+        """Change the degree."""
+        ...
+
+    def score(
+        self, role: str, columns: Columns, *, temperature: float, max_tokens: int
+    ) -> Float[Tensor, " tokens"]:
+        """Return the log-prob of every trained token under the model of this role."""
+        ...
+
+
+@final
+class RankPreparer:
+    """Adds a column of log-probs per model to the samples, as `Preparer` does, computed by ranks.
+
+    Before each step the same policy as for rollouts chooses the degree, from the lengths that are
+    there and its own table. Ranks hold shards in one layout at a time, so that the rollout that
+    follows changes back if its degree is another.
+
+    Args:
+        ranks: That hold the models.
+        roles: Name of the column -> the role of the model that computes it.
+        policy: Chooses the degree; its responses are the rows of a step.
+        temperature: The sampler's.
+        max_tokens: Padded tokens in one forward pass.
+        note: Is told of every change of degree.
+        clock: In seconds.
+    """
+
+    def __init__(
+        self,
+        ranks: ScoringRanks,
+        roles: Mapping[str, str],
+        policy: SelectorPolicy,
+        *,
+        temperature: float,
+        max_tokens: int,
+        note: Callable[[str], None] = lambda line: None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._ranks = ranks
+        self._roles = roles
+        self._policy = policy
+        self._state = policy.init()
+        self._temperature = temperature
+        self._max_tokens = max_tokens
+        self._note = note
+        self._clock = clock
+        self._report: ContextReport | None = None
+        self._num_steps = 0
+        self.figures: dict[str, float] = {}
+        """Of the latest step: the degree, and what it was predicted to take and took."""
+
+    def prepare(self, columns: Columns) -> Columns:
+        """Score every trained token with every model; 0 at other tokens."""
+        if not self._roles:
+            return columns
+        decision, self._state = self._policy.update(self._state, self._report)
+        switch = self._ranks.resize(decision.tp)
+        if switch is not None:
+            self._note(f"preparation: {switch.describe()}; {decision.reason}")
+        tp = self._ranks.tp
+        self._state = replace(self._state, tp=tp)
+        most_tokens = min(self._max_tokens, self._policy.memory.capacity_tokens(tp))
+        start_s = self._clock()
+        scored = {
+            name: self._ranks.score(
+                role, columns, temperature=self._temperature, max_tokens=most_tokens
+            )
+            for name, role in self._roles.items()
+        }
+        took_s = self._clock() - start_s
+        self._report = _report_on(columns, self._num_steps, took_s, switch)
+        self._num_steps += 1
+        self.figures = {"selector/prepare_tp": float(tp), "time/prepare_score_s": took_s}
+        if decision.predicted_s is not None:
+            self.figures["time/prepare_predicted_s"] = decision.predicted_s
+        return replace(columns, per_token={**columns.per_token, **scored})
+
+
+def _report_on(
+    columns: Columns, step: int, took_s: float, switch: Switch | None
+) -> ContextReport | None:
+    lengths = columns.lengths
+    if not len(lengths):
+        return None
+    return ContextReport(
+        step=step,
+        num_responses=len(lengths),
+        mean_context_tokens=float(lengths.double().mean()),
+        max_context_tokens=int(lengths.max()),
+        resident_tokens=int(lengths.sum()),
+        rollout_s=took_s,
+        switch_s=None if switch is None else switch.switch_s,
+    )
+
+
+def measure_scoring(
+    ranks: ScoringRanks,
+    policy: SelectorPolicy,
+    subject: ProfileSubject,
+    *,
+    role: str,
+    context_tokens: Sequence[int],
+    max_tokens: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> ProfileTable:
+    """Time how fast the ranks score at each usable degree.
+
+    Args:
+        ranks: With the model's weights.
+        policy: Names the degrees.
+        subject: What is measured.
+        role: Of the model.
+        context_tokens: Lengths, ascending; each is measured with as many rows as one pass holds.
+        max_tokens: Of one forward pass.
+        clock: In seconds.
+    """
+    num_rows = max(1, min(max_tokens, 2048) // context_tokens[-1])
+    grid = ProfileGrid(
+        degrees=policy.usable_degrees,
+        num_responses=(num_rows,),
+        context_tokens=tuple(context_tokens),
+    )
+    table = ProfileTable(subject=subject, grid=grid)
+    for tp, rows, length in grid:
+        ranks.resize(tp)
+        if ranks.tp != tp:
+            continue
+        num_engines = policy.fleet.num_sharing(tp)
+        columns = _make_columns(num_engines * rows, length)
+        most_tokens = min(max_tokens, policy.memory.capacity_tokens(tp))
+        # Once to warm up, and once for the clock.
+        ranks.score(role, columns, temperature=1.0, max_tokens=most_tokens)
+        start_s = clock()
+        ranks.score(role, columns, temperature=1.0, max_tokens=most_tokens)
+        rate = columns.num_tokens / (clock() - start_s)
+        table = table.add(
+            ProfilePoint(
+                tp=tp,
+                num_responses=rows,
+                context_tokens=length,
+                tokens_per_s_per_device=rate / (num_engines * tp),
+            )
+        )
+    return table
+
+
+def with_table(policy: SelectorPolicy, table: ProfileTable) -> SelectorPolicy:
+    """Return the policy that goes by a table."""
+    prior = UnmeasuredThroughput(memory=policy.memory)
+    return replace(policy, throughput=ProfiledThroughput(table=table, prior=prior))
+
+
+def _make_columns(num_rows: int, length: int) -> Columns:
+    num_tokens = num_rows * length
+    return Columns(
+        lengths=torch.full((num_rows,), length),
+        per_token={
+            "token_ids": torch.zeros(num_tokens, dtype=torch.int32),
+            "mask": torch.ones(num_tokens, dtype=torch.bool),
+        },
+        per_row={},
+    )

@@ -1,0 +1,1 @@
+"""Models split by tensor parallelism over rank processes, at a degree that changes."""

@@ -1,0 +1,44 @@
+"""What a rank needs to know of a model to build it without its weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+
+# The only implementation that reads the engine's boolean masks as they are meant.
+_ATTENTION = "sdpa"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blueprint:
+    """A causal language model without its weights."""
+
+    config: PretrainedConfig
+    dtype: torch.dtype
+    buffers: Mapping[str, Tensor]
+    """Constants, such as the frequencies of rotary embeddings, which no checkpoint holds."""
+
+    @classmethod
+    def of(cls, model: PreTrainedModel) -> "Blueprint":
+        """Describe a model."""
+        return cls(
+            config=model.config,
+            dtype=model.dtype,
+            buffers={name: buffer.detach().cpu() for name, buffer in model.named_buffers()},
+        )
+
+    def build(self, device: torch.device) -> PreTrainedModel:
+        """Build the model in eval mode, its parameters without storage, its buffers on `device`."""
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(
+                self.config, dtype=self.dtype, attn_implementation=_ATTENTION
+            )
+        for name, buffer in self.buffers.items():
+            owner, _, own_name = name.rpartition(".")
+            nn.Module.get_submodule(model, owner)._buffers[own_name] = buffer.to(device)
+        model.eval()
+        return model

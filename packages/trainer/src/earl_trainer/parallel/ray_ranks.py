@@ -1,0 +1,204 @@
+"""Ranks as Ray actors: starting them, calling them in time, and seeing to it that they end."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, final, runtime_checkable
+
+from earl_trainer.types import RunFailedError
+
+# Ray would start its workers through `uv run`, in an environment that it builds anew.
+os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+
+_OBJECT_STORE_BYTES = 128 * 1024**2
+_START_TIMEOUT_S = 180.0
+_CLOSE_TIMEOUT_S = 20.0
+_CONNECT_TIMEOUT_S = 10.0
+
+
+class LostRankError(RunFailedError):
+    """A rank is gone, or has not answered in time."""
+
+
+@runtime_checkable
+class Rank(Protocol):
+    """What runs in a process of its own, besides the methods that it is called for."""
+
+    def connect(self, init_method: str) -> None:
+        """Meet the others."""
+        ...
+
+    def interrupt(self) -> None:
+        """Hear, from another thread, that what is running is to stop."""
+        ...
+
+
+class _Actor:
+    """A rank's process."""
+
+    def __init__(self, make: Callable[[int], Rank], rank: int) -> None:
+        self._rank = make(rank)
+
+    def call(self, method: str, *args: Any) -> Any:  # noqa: ANN401 - whatever the method takes
+        return getattr(self._rank, method)(*args)
+
+    @ray.method(concurrency_group="control")
+    def interrupt(self) -> None:
+        self._rank.interrupt()
+
+    @ray.method(concurrency_group="control")
+    def pid(self) -> int:
+        return os.getpid()
+
+    @ray.method(concurrency_group="control")
+    def find_address(self) -> str:
+        """Return where rank 0 can be met: a free port of its host."""
+        host = ray.util.get_node_ip_address()
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+            return f"tcp://{host}:{probe.getsockname()[1]}"
+
+
+@final
+class RayRanks:
+    """Ranks that run as actors of a Ray cluster, seen from the process that calls them.
+
+    Lifecycle: made, then called, then `close`, which ends them all and the cluster if it was
+    started here. After a `LostRankError` nothing but `close` makes sense.
+
+    Args:
+        num_ranks: How many.
+        make_rank: Makes the rank of a number, in its own process.
+        address: Of a running Ray cluster; empty starts one on this machine.
+
+    Raises:
+        LostRankError: If the ranks do not start in time.
+    """
+
+    def __init__(
+        self, num_ranks: int, make_rank: Callable[[int], Rank], *, address: str = ""
+    ) -> None:
+        self._num_ranks = num_ranks
+        self._owns_cluster = _join_cluster(address, num_cpus=num_ranks)
+        num_gpus = 1 if ray.cluster_resources().get("GPU", 0) >= num_ranks else 0
+        actor = ray.remote(num_cpus=1, num_gpus=num_gpus, concurrency_groups={"control": 1})(_Actor)
+        self._actors = [actor.remote(make_rank, rank) for rank in range(num_ranks)]
+        try:
+            address_of_first = self._gather(
+                [self._actors[0].find_address.remote()], timeout_s=_START_TIMEOUT_S
+            )[0]
+            everyone = range(num_ranks)
+            self.call(everyone, "connect", address_of_first, timeout_s=_START_TIMEOUT_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def call(
+        self,
+        ranks: Sequence[int],
+        method: str,
+        *args: Any,  # noqa: ANN401 - whatever the method takes
+        timeout_s: float,
+    ) -> list[Any]:  # Any: whatever the method returns
+        """Call a method on some ranks with the same arguments.
+
+        Raises:
+            LostRankError: If a rank is gone or does not answer in time.
+            ValueError: What a rank refuses.
+        """
+        return self.call_each(dict.fromkeys(ranks, args), method, timeout_s=timeout_s)
+
+    def call_each(
+        self,
+        args: Mapping[int, Sequence[Any]],
+        method: str,
+        *,
+        timeout_s: float,
+    ) -> list[Any]:  # Any: whatever the method returns
+        """Call a method on some ranks, each with arguments of its own; see `call`."""
+        references = [self._actors[rank].call.remote(method, *own) for rank, own in args.items()]
+        return self._gather(references, timeout_s=timeout_s)
+
+    def pids(self) -> list[int]:
+        """Return the ranks' processes."""
+        references = [actor.pid.remote() for actor in self._actors]
+        return self._gather(references, timeout_s=_CLOSE_TIMEOUT_S)
+
+    def interrupt(self) -> None:
+        """Make what the ranks generate stop at the next token."""
+        references = [actor.interrupt.remote() for actor in self._actors]
+        self._gather(references, timeout_s=_CLOSE_TIMEOUT_S)
+
+    def close(self) -> None:
+        """End all ranks, and the cluster if it is theirs."""
+        for actor in self._actors:
+            ray.kill(actor)
+        self._actors = []
+        if self._owns_cluster:
+            ray.shutdown()
+            self._owns_cluster = False
+
+    def _gather(self, references: Sequence[Any], *, timeout_s: float) -> list[Any]:
+        """Return all answers; the first failure is raised at once, whoever else still waits."""
+        deadline_s, waiting = time.monotonic() + timeout_s, list(references)
+        try:
+            while waiting:
+                left_s = deadline_s - time.monotonic()
+                ready, waiting = ray.wait(waiting, timeout=max(0.0, left_s))
+                if not ready:
+                    raise LostRankError(
+                        f"{len(waiting)} of {self._num_ranks} ranks have not answered within "
+                        f"{timeout_s:g} s"
+                    )
+                ray.get(ready)
+            return ray.get(list(references))
+        except RayTaskError as error:
+            if isinstance(error.cause, ValueError):
+                raise error.cause from None
+            raise LostRankError(f"a rank failed: {_last_line(error)}") from error
+        except (RayActorError, GetTimeoutError) as error:
+            raise LostRankError("a rank is gone: its process has ended") from error
+
+
+def _join_cluster(address: str, *, num_cpus: int) -> bool:
+    """Connect to Ray unless this process already is; return whether a cluster was started for it.
+
+    Raises:
+        LostRankError: If there is none at the address, or none can be started.
+    """
+    if ray.is_initialized():
+        return False
+    _require_listener(address)
+    try:
+        if address:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            return False
+        ray.init(
+            num_cpus=num_cpus,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            object_store_memory=_OBJECT_STORE_BYTES,
+        )
+    except (RayError, ConnectionError, OSError, RuntimeError, ValueError) as error:
+        raise LostRankError(f"Ray does not start: {_last_line(error)}") from error
+    return True
+
+
+def _require_listener(address: str) -> None:
+    """Refuse an address where nobody listens, which Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdigit()) or "://" in address:
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        raise LostRankError(f"no Ray cluster answers at {address}: {error.strerror}") from error
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1].strip() if lines else type(error).__name__

@@ -1,0 +1,1 @@
+"""Measuring how fast an engine generates at each degree and load."""

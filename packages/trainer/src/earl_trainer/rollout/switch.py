@@ -1,0 +1,40 @@
+"""What became of a change of an engine's tensor-parallel degree."""
+
+from dataclasses import dataclass
+from typing import final
+
+from earl_trainer.rollout.drift import Drift
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """One change of degree, or the attempt at it."""
+
+    from_tp: int
+    to_tp: int
+    """What was asked for."""
+    tp: int
+    """In use after it."""
+    switch_s: float
+    bytes_moved: int = 0
+    """Of weights, between all ranks."""
+    bytes_lower_bound: int = 0
+    drift: Drift | None = None
+    """None where there was nothing to compare yet."""
+    problem: str = ""
+    """Why the old degree stayed, or what is suspicious; empty if nothing is."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the degree is the one that was asked for."""
+        return self.tp == self.to_tp
+
+    def describe(self) -> str:
+        """Return the switch in one line for people."""
+        moved = f"{self.switch_s:.2f} s, {self.bytes_moved:,} bytes of weights moved"
+        drift = "" if self.drift is None else f", drift {self.drift.max_difference:.1e} at most"
+        change = f"tp {self.from_tp} -> {self.to_tp}"
+        if self.done:
+            return f"{change}: {moved}{drift}" + (f"; {self.problem}" if self.problem else "")
+        return f"{change} failed, still at tp {self.tp}: {self.problem}"

@@ -1,0 +1,163 @@
+"""Experience preparation on ranks, with ranks that only count and a clock that only they move."""
+
+import pytest
+import torch
+from earl_dispatch import Columns
+from earl_selector import (
+    Deployment,
+    DeviceSpec,
+    ModelShape,
+    ProfileSubject,
+    ScoringMemory,
+    SelectorPolicy,
+)
+from earl_trainer.experience.rank_prepare import RankPreparer, measure_scoring, with_table
+from earl_trainer.rollout.switch import Switch
+
+SUBJECT = ProfileSubject(model="tiny", device="cpu", engine="fake")
+
+
+class FakeRanks:
+    """Two ranks that score at given speeds; a log-prob is minus the token, and the role's."""
+
+    def __init__(self, tokens_per_s):
+        self.tp = 1
+        self.now_s = 0.0
+        self.calls = []
+        self._tokens_per_s = tokens_per_s
+
+    def clock(self):
+        return self.now_s
+
+    def resize(self, tp):
+        if tp == self.tp:
+            return None
+        old, self.tp = self.tp, tp
+        return Switch(from_tp=old, to_tp=tp, tp=tp, switch_s=0.01)
+
+    def score(self, role, columns, *, temperature, max_tokens):
+        longest = int(columns.lengths.max())
+        self.calls.append((role, self.tp, temperature, max_tokens))
+        self.now_s += columns.num_tokens / self._tokens_per_s(self.tp, longest)
+        sign = 1.0 if role == "policy" else 2.0
+        return -sign * columns.per_token["token_ids"].float() * columns.per_token["mask"]
+
+
+@pytest.fixture
+def policy():
+    shape = ModelShape.from_config({
+        "model_type": "llama",
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "vocab_size": 40,
+        "tie_word_embeddings": True,
+    })
+    memory = ScoringMemory(
+        shape=shape, device=DeviceSpec.cpu(4 << 20), bytes_per_parameter=4, utilisation=1.0
+    )
+    return SelectorPolicy(
+        memory=memory,
+        degrees=(1, 2),
+        num_devices=2,
+        max_context_tokens=64,
+        num_responses=4,
+        deployment=Deployment.SHARING,
+    )
+
+
+def columns_of(length, rows=4):
+    num_tokens = length * rows
+    return Columns(
+        lengths=torch.full((rows,), length),
+        per_token={
+            "token_ids": torch.arange(num_tokens, dtype=torch.int32),
+            "mask": torch.arange(num_tokens) % 2 == 0,
+        },
+        per_row={"reward": torch.zeros(rows)},
+    )
+
+
+def prefer_short(tp, longest):
+    """Degree 1 is the faster one for short rows, degree 2 for long ones."""
+    return {1: 1000.0 if longest <= 16 else 50.0, 2: 400.0}[tp]
+
+
+def test_every_model_gives_its_column_and_others_stay(policy):
+    ranks = FakeRanks(prefer_short)
+    preparer = RankPreparer(
+        ranks,
+        {"old_logprobs": "policy", "reference_logprobs": "reference"},
+        policy,
+        temperature=0.7,
+        max_tokens=100,
+        clock=ranks.clock,
+    )
+    columns = columns_of(8)
+    prepared = preparer.prepare(columns)
+    mask, ids = columns.per_token["mask"], columns.per_token["token_ids"]
+    assert torch.equal(prepared.per_token["old_logprobs"], -ids.float() * mask)
+    assert torch.equal(prepared.per_token["reference_logprobs"], -2.0 * ids * mask)
+    assert torch.equal(prepared.per_token["token_ids"], ids)
+    assert torch.equal(prepared.per_row["reward"], columns.per_row["reward"])
+    assert [call[0] for call in ranks.calls] == ["policy", "reference"]
+    assert {call[2:] for call in ranks.calls} == {(0.7, 100)}
+    assert (
+        RankPreparer(ranks, {}, policy, temperature=1.0, max_tokens=9).prepare(columns) is columns
+    )
+
+
+@pytest.mark.parametrize(
+    ("speeds", "best"), [({1: 1000.0, 2: 400.0}, 1), ({1: 200.0, 2: 400.0}, 2)]
+)
+def test_the_degree_is_that_which_the_table_says_is_fastest(policy, speeds, best):
+    ranks, notes = FakeRanks(lambda tp, longest: speeds[tp] / (2.0 if longest > 16 else 1.0)), []
+    table = measure_scoring(
+        ranks,
+        policy,
+        SUBJECT,
+        role="policy",
+        context_tokens=(8, 16, 32, 64),
+        max_tokens=256,
+        clock=ranks.clock,
+    )
+    # Two engines at degree 1, one at degree 2: of two devices either way.
+    rates = {point.key: point.tokens_per_s_per_device for point in table.points}
+    assert rates[1, 4, 16] == pytest.approx(speeds[1] / 2)
+    assert rates[1, 4, 64] == pytest.approx(speeds[1] / 4)
+    assert rates[2, 4, 8] == pytest.approx(speeds[2] / 2)
+    ranks.resize(3 - best)
+    preparer = RankPreparer(
+        ranks,
+        {"old_logprobs": "policy"},
+        with_table(policy, table),
+        temperature=1.0,
+        max_tokens=256,
+        note=notes.append,
+        clock=ranks.clock,
+    )
+    for length in (8, 16, 64):
+        preparer.prepare(columns_of(length))
+    assert ranks.tp == best
+    assert len(notes) == 1
+    assert notes[0].startswith(f"preparation: tp {3 - best} -> {best}")
+    assert preparer.figures["selector/prepare_tp"] == best
+    assert preparer.figures["time/prepare_score_s"] == pytest.approx(256 / (speeds[best] / 2))
+    assert preparer.figures["time/prepare_predicted_s"] > 0.0
+
+
+def test_a_pass_holds_no_more_tokens_than_fit_the_ranks(policy):
+    ranks = FakeRanks(prefer_short)
+    preparer = RankPreparer(
+        ranks,
+        {"old_logprobs": "policy"},
+        policy,
+        temperature=1.0,
+        max_tokens=10**9,
+        clock=ranks.clock,
+    )
+    preparer.prepare(columns_of(8))
+    (_, tp, _, max_tokens) = ranks.calls[0]
+    assert max_tokens == policy.memory.capacity_tokens(tp)

@@ -1,0 +1,29 @@
+"""Log-probs before and after."""
+
+from math import exp
+
+import pytest
+from earl_trainer.rollout.drift import choose_probe, compare_logprobs
+
+
+def test_drift_is_that_of_all_tokens_together():
+    drift = compare_logprobs([[-1.0, -2.0], [-0.5]], [[-1.0, -2.3], [-0.4]])
+    assert drift is not None
+    assert drift.num_tokens == 3
+    assert drift.mean_difference == pytest.approx(0.4 / 3)
+    assert drift.max_difference == pytest.approx(0.3)
+    assert drift.token_mult_prob_error == pytest.approx((1 + exp(0.3) + exp(0.1)) / 3)
+
+
+def test_nothing_scored_has_no_drift_and_different_tokens_are_refused():
+    assert compare_logprobs([], []) is None
+    assert compare_logprobs([[]], [[]]) is None
+    with pytest.raises(ValueError, match="zip"):
+        compare_logprobs([[-1.0]], [[-1.0, -2.0]])
+
+
+def test_a_probe_holds_the_longest_contexts_within_bounds():
+    contexts = [[7] * length for length in (1, 5, 3, 2000, 2090, 4000, 9)]
+    assert [len(each) for each in choose_probe(contexts)] == [4000, 9, 5, 3]
+    assert len(choose_probe([[1, 2]] * 20)) == 8
+    assert choose_probe([[1], []]) == []

@@ -1,0 +1,310 @@
+"""An engine over two ranks, against the same model in this process."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+import ray
+import torch
+from earl_selector import DeviceSpec, MemoryModel, ModelShape
+from earl_trainer.parallel.engine_rank import EngineRank
+from earl_trainer.parallel.ray_ranks import LostRankError
+from earl_trainer.rollout.engine import FinishReason, Request
+from earl_trainer.rollout.parallel_engine import ParallelEngine, Placement, SwitchRules
+from earl_trainer.rollout.transformers_engine import TransformersEngine
+from ray import cloudpickle
+from transformers import LlamaConfig, LlamaForCausalLM
+
+pytestmark = pytest.mark.slow
+
+STOP = 2
+NO_STOP = frozenset[int]()
+
+
+def make_model(seed=7):
+    config = LlamaConfig(
+        vocab_size=40,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=512,
+        tie_word_embeddings=True,
+    )
+    with torch.random.fork_rng():
+        torch.default_generator.manual_seed(seed)
+        model = LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                parameter.mul_(8.0)
+    return model
+
+
+def memory_of(model, memory_bytes):
+    return MemoryModel(
+        shape=ModelShape.from_config(model.config.to_dict()),
+        device=DeviceSpec.cpu(memory_bytes),
+        bytes_per_parameter=4,
+        bytes_per_kv_value=4,
+        utilisation=1.0,
+        reserve_bytes=0,
+    )
+
+
+def requests_of(num, *, temperature=1.0, prompt_tokens=12, new_tokens=8, first=0):
+    return [
+        Request(
+            sequence_id=first + number,
+            prompt_ids=[3 + (7 * number + 5 * place) % 37 for place in range(prompt_tokens)],
+            max_new_tokens=new_tokens,
+            temperature=temperature,
+            seed=number,
+        )
+        for number in range(num)
+    ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cluster():
+    """One cluster for all engines here; actors cannot import a module of tests."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    ray.init(
+        num_cpus=4,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=100 * 1024**2,
+    )
+    yield
+    ray.shutdown()
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_model()
+
+
+@pytest.fixture
+def start(model):
+    """Start engines that end with the test."""
+    engines = []
+
+    def make(*, memory_bytes=1 << 24, shares=False, stop_ids=frozenset({STOP}), tp=1, **rules):
+        make_rank = rules.pop("make_rank", EngineRank)
+        notes = []
+        engine = ParallelEngine(
+            model,
+            Placement(
+                num_ranks=2,
+                degrees=(1, 2),
+                memory=memory_of(model, memory_bytes),
+                shares=shares,
+            ),
+            stop_ids=stop_ids,
+            tp=tp,
+            rules=SwitchRules(**({"timeout_s": 60.0, "generate_timeout_s": 60.0} | rules)),
+            note=notes.append,
+            make_rank=make_rank,
+        )
+        engines.append(engine)
+        engine.load_weights(1)
+        return engine, notes
+
+    yield make
+    for engine in engines:
+        engine.close()
+
+
+def in_process(model, requests, stop_ids=frozenset({STOP})):
+    engine = TransformersEngine(model, stop_ids=stop_ids, capacity_tokens=1 << 20)
+    return engine.generate(requests)
+
+
+def assert_same(replies, expected):
+    assert [list(reply.ids) for reply in replies] == [list(reply.ids) for reply in expected]
+    for reply, other in zip(replies, expected, strict=True):
+        assert list(reply.logprobs) == pytest.approx(list(other.logprobs), abs=1e-4)
+        assert reply.finish_reason == other.finish_reason
+
+
+def test_replies_are_those_of_one_process_at_every_degree_and_with_new_weights(start, model):
+    engine, notes = start()
+    sampled, greedy = requests_of(9), requests_of(9, temperature=0.0, first=50)
+    expected = in_process(model, sampled), in_process(model, greedy)
+    capacity = engine.capacity_tokens
+    for tp in (1, 2, 1, 2):
+        switch = engine.resize(tp)
+        for requests, replies in zip((sampled, greedy), expected, strict=True):
+            assert_same(engine.generate(requests), replies)
+        if switch is not None:
+            assert switch.done
+            assert switch.tp == engine.tp == tp
+            assert switch.bytes_moved == switch.bytes_lower_bound
+            assert (switch.bytes_moved == 0) == (tp == 2), "nothing moves on the way up"
+            assert switch.drift is not None
+            assert switch.drift.max_difference < 1e-4
+    assert engine.capacity_tokens > 2 * capacity, "half the weights leave more for contexts"
+    assert engine.resize(2) is None
+    with pytest.raises(ValueError, match=r"the engine runs at tp \(1, 2\), got 4"):
+        engine.resize(4)
+    kept = {name: each.detach().clone() for name, each in model.named_parameters()}
+    try:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(0.9)
+        engine.load_weights(2)
+        replies = engine.generate(sampled)
+        assert_same(replies, in_process(model, sampled))
+        assert {version for reply in replies for version in reply.versions} == {2}
+    finally:
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.copy_(kept[name])
+    assert notes == []
+
+
+def test_a_context_too_long_for_one_rank_fits_two_and_no_rank_exceeds_its_memory(start, model):
+    weights_bytes = sum(each.nbytes for each in model.parameters())
+    # Keys and values of two layers of 32 numbers for 100 tokens.
+    memory_bytes = weights_bytes + 100 * 2 * 2 * 32 * 4
+    engine, _ = start(memory_bytes=memory_bytes, stop_ids=NO_STOP)
+    long = requests_of(3, prompt_tokens=120, new_tokens=6, temperature=0.0)
+    with pytest.raises(ValueError, match="does not fit the capacity"):
+        engine.generate(long)
+    switch = engine.resize(2)
+    assert switch is not None
+    assert switch.done
+    replies = engine.generate(long)
+    assert_same(replies, in_process(model, long, NO_STOP))
+    assert all(reply.finish_reason is FinishReason.LENGTH for reply in replies)
+    assert all(len(reply.ids) == 6 for reply in replies)
+    for rank in engine.memory():
+        assert rank.peak_kv_bytes > 0
+        assert rank.weights_bytes + rank.peak_kv_bytes <= rank.budget_bytes == memory_bytes
+        assert rank.weights_bytes < 0.6 * weights_bytes
+
+
+def test_engines_share_the_conversations_at_the_smaller_degree(start, model):
+    engine, _ = start(shares=True)
+    one = engine.capacity_tokens // 2
+    requests = requests_of(7)
+    assert_same(engine.generate(requests), in_process(model, requests))
+    assert all(rank.kv_bytes > 0 for rank in engine.memory()), "both have conversations"
+    longer = [
+        Request(
+            sequence_id=each.sequence_id,
+            prompt_ids=[*each.prompt_ids, *reply.ids, 5, 6],
+            max_new_tokens=4,
+            temperature=1.0,
+            seed=9,
+        )
+        for each, reply in zip(requests, engine.generate(requests), strict=True)
+    ]
+    assert_same(engine.generate(longer), in_process(model, longer))
+    engine.resize(2)
+    assert one < engine.capacity_tokens
+    assert_same(engine.generate(longer), in_process(model, longer))
+
+
+def test_an_interrupt_stops_all_ranks_at_the_same_token(start, model):
+    engine, _ = start(tp=2, stop_ids=NO_STOP)
+    requests = requests_of(4, new_tokens=450)
+    timer = threading.Timer(0.5, engine.interrupt)
+    timer.start()
+    replies = engine.generate(requests)
+    timer.join()
+    lengths = {len(reply.ids) for reply in replies}
+    assert len(lengths) == 1
+    assert 0 < lengths.pop() < 450
+    assert {reply.finish_reason for reply in replies} == {FinishReason.ABORT}
+    again = requests_of(3, first=20)
+    assert_same(engine.generate(again), in_process(model, again, NO_STOP))
+
+
+class RefusingRank(EngineRank):
+    """Finds no memory for its new shard."""
+
+    def begin_switch(self, plan):
+        received = super().begin_switch(plan)
+        if self._rank == 1:
+            raise ValueError("no memory for another shard")
+        return received
+
+
+class EndingRank(EngineRank):
+    """Ends in the middle of a switch."""
+
+    def begin_switch(self, plan):
+        if self._rank == 1:
+            os._exit(1)
+        return super().begin_switch(plan)
+
+
+class DriftingRank(EngineRank):
+    """Scores differently at another degree."""
+
+    def score(self, *args):
+        return super().score(*args) - 0.2 * (self._layout.tp - 1)
+
+
+def test_a_switch_that_a_rank_refuses_leaves_the_old_degree_and_loses_nothing(start, model):
+    engine, notes = start(make_rank=RefusingRank)
+    requests = requests_of(5)
+    engine.generate(requests)
+    switch = engine.resize(2)
+    assert switch is not None
+    assert not switch.done
+    assert (switch.tp, engine.tp) == (1, 1)
+    assert switch.problem == "no memory for another shard"
+    assert_same(engine.generate(requests), in_process(model, requests))
+    assert notes == []
+
+
+def test_a_rank_that_ends_during_a_switch_is_started_anew_at_the_old_degree(start, model):
+    engine, notes = start(make_rank=EndingRank)
+    requests = requests_of(5)
+    engine.generate(requests)
+    switch = engine.resize(2)
+    assert switch is not None
+    assert (switch.done, switch.tp, engine.tp) == (False, 1, 1)
+    assert "gone" in switch.problem
+    assert_same(engine.generate(requests), in_process(model, requests))
+    assert len(notes) == 1
+    assert "starting 2 ranks anew at tp 1" in notes[0]
+
+
+@pytest.mark.parametrize("on_drift", ["flag", "refuse"])
+def test_a_switch_that_drifts_is_flagged_or_taken_back(start, model, on_drift):
+    engine, _ = start(make_rank=DriftingRank, on_drift=on_drift, max_token_error=1.05)
+    requests = requests_of(5)
+    engine.generate(requests)
+    switch = engine.resize(2)
+    assert switch is not None
+    assert switch.drift is not None
+    assert switch.drift.max_difference == pytest.approx(0.2, abs=1e-4)
+    assert "token_mult_prob_error 1.2214 is above 1.05" in switch.problem
+    assert engine.tp == switch.tp == (2 if on_drift == "flag" else 1)
+    assert_same(engine.generate(requests), in_process(model, requests))
+
+
+def test_a_lost_rank_is_started_anew_and_the_replies_are_the_same(start, model):
+    engine, notes = start(tp=2, stop_ids=NO_STOP, max_restarts=1)
+    requests = requests_of(4, new_tokens=200)
+    victim = engine._ranks.pids()[1]
+    timer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
+    timer.start()
+    replies = engine.generate(requests)
+    timer.join()
+    assert_same(replies, in_process(model, requests, NO_STOP))
+    assert len(notes) == 1
+    os.kill(engine._ranks.pids()[0], signal.SIGKILL)
+    started_s = time.monotonic()
+    with pytest.raises(LostRankError):
+        engine.generate(requests)
+    assert time.monotonic() - started_s < 30.0
