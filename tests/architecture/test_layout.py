@@ -19,6 +19,8 @@ HOMES = {
     "tokenizers": {"models/tiny.py"},
     "pydantic": {"config.py", "overrides.py"},
     "yaml": {"overrides.py"},
+    "ray": {"parallel/ray_ranks.py"},
+    "vllm": {"rollout/vllm_library.py"},
 }
 
 

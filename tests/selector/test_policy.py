@@ -126,7 +126,7 @@ def test_overflow_of_every_degree_queues_and_says_so():
     assert not run(policy, [2795])[-1].queues
 
 
-def test_queueing_is_priced_rather_than_forbidden():
+def test_queueing_is_priced_only_where_no_degree_holds_the_forecast():
     @dataclass(frozen=True)
     class Indifferent:
         def tokens_per_s_per_device(
@@ -134,7 +134,10 @@ def test_queueing_is_priced_rather_than_forbidden():
         ) -> float:
             return 1.0 / tp
 
-    assert degrees(replace(POLICY, throughput=Indifferent()), [900, 900]) == [1, 1, 1]
+    indifferent = replace(POLICY, throughput=Indifferent())
+    assert degrees(indifferent, [900, 900]) == [1, 2, 2]
+    assert degrees(replace(indifferent, degrees=(1,)), [900, 900]) == [1, 1, 1]
+    assert degrees(replace(indifferent, max_context_tokens=400), [2900, 2900]) == [1, 1, 1]
 
 
 def test_degree_falls_once_the_expected_saving_pays_for_the_way_there_and_back():

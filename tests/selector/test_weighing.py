@@ -41,9 +41,19 @@ def test_overflow_rises_at_once_whatever_a_switch_costs():
     )
 
 
-def test_overflow_stays_where_queueing_is_the_faster():
-    weighing = weigh(1, 101, alternative(1, 9.0), alternative(2, 9.1))
-    assert weighing.choose() == (1, "queues: forecast 101 > capacity 100 at tp 1")
+def test_a_degree_that_holds_the_forecast_is_taken_even_where_queueing_is_the_faster():
+    slower = alternative(2, 9.1)
+    assert weigh(1, 101, alternative(1, 9.0), slower).choose()[0] == 2
+    assert weigh(2, 101, alternative(1, 9.0), slower).choose() == (2, "holds 101 of 200 tokens")
+    assert weigh(None, 101, alternative(1, 9.0), slower).choose()[0] == 2
+    assert weigh(2, 100, alternative(1, 9.0), slower).choose()[0] == 1
+
+
+def test_where_no_degree_holds_the_forecast_the_faster_queue_counts():
+    queueing = weigh(1, 201, alternative(1, 9.0), alternative(2, 9.1))
+    assert queueing.choose() == (1, "queues: forecast 201 > capacity 100 at tp 1")
+    better = weigh(1, 201, alternative(1, 9.0), alternative(2, 8.9, round_trip_s=1e9))
+    assert better.choose() == (2, "grows: forecast 201 > capacity 100 at tp 1")
 
 
 def test_saving_has_to_exceed_the_round_trip():

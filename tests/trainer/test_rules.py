@@ -58,6 +58,27 @@ REFUSALS = [
         "evaluation.num_games must be a multiple of the game's 2 seats, got 401",
     ),
     (
+        "--selector.prepare-on ranks",
+        "selector.prepare_on ranks needs several ranks of the engine transformers, got "
+        "selector.num_devices = 1",
+    ),
+    (
+        "--rollout-workers 2 --selector.num-devices 2",
+        "a run has several workers that play or several ranks that generate, not both",
+    ),
+    (
+        "--rollout.engine vllm --selector.num-devices 2",
+        "vLLM runs as one engine: rollout.engine vllm with several ranks needs",
+    ),
+    (
+        "--rollout.engine vllm --selector.on-drift refuse",
+        "vLLM does not take a switch back: with rollout.engine vllm selector.on_drift must be flag",
+    ),
+    (
+        "--rollout.engine vllm --rollout-workers 2",
+        "vLLM spreads over processes of its own: with rollout.engine vllm rollout_workers must be",
+    ),
+    (
         "--model.hidden-size 130",
         "model.hidden_size must be an even multiple of model.num_heads, got 130 and 4",
     ),

@@ -1,12 +1,14 @@
 """A model in shards on real ranks, against the same model whole."""
 
+import weakref
+
 import pytest
 import torch
 import torch.distributed as dist
 from earl_dispatch.testing import run_ranks
 from earl_selector import ParallelLayout
 from earl_trainer.parallel.blueprint import Blueprint
-from earl_trainer.parallel.sharded_model import build_sharded, put_shards
+from earl_trainer.parallel.sharded_model import build_sharded, drop_shards, put_shards
 from earl_trainer.parallel.shards import take_shard
 from earl_trainer.parallel.tp_plan import list_parameters
 
@@ -56,3 +58,20 @@ def test_engines_of_any_degree_compute_what_the_whole_model_does(all_models):
             assert num_bytes == sum(
                 spec.num_bytes // (tp if spec.sharded_dim is not None else 1) for spec in specs
             )
+
+
+def test_a_model_lets_go_of_its_shards_and_takes_others(make_model):
+    model = make_model("tied")
+    layout = ParallelLayout(num_ranks=1, tp=1)
+    built = build_sharded(Blueprint.of(model), (1,), layout, 0, None, torch.device("cpu"))
+    shards = {name: each.detach().clone() for name, each in model.named_parameters()}
+    put_shards(built, shards)
+    held = [weakref.ref(parameter) for parameter in built.parameters()]
+    ids = torch.arange(12)[None]
+    with torch.no_grad():
+        torch.testing.assert_close(built(ids).logits, model(ids).logits)
+        drop_shards(built)
+        del shards
+        assert not any(each() is not None for each in held)
+        put_shards(built, dict(model.named_parameters()))
+        torch.testing.assert_close(built(ids).logits, model(ids).logits)

@@ -75,8 +75,8 @@ def test_the_layout_of_the_ranks_is_part_of_the_subject(load_of):
     def engine(**fields):
         return load_of(Deployment.SINGLE, {"selector": fields}).subject.engine
 
-    assert engine().startswith("embedded, 1 ranks sharing, earl-trainer ")
-    assert engine(num_devices=4, deployment="single").startswith("embedded, 4 ranks single, ")
+    assert engine().startswith("transformers, 1 ranks sharing, earl-trainer ")
+    assert engine(num_devices=4, deployment="single").startswith("transformers, 4 ranks single, ")
 
 
 def test_prompts_come_from_the_models_own_vocabulary(load_of, tiny_model):

@@ -55,15 +55,3 @@ def test_without_a_ramp_every_step_has_all_games():
     schedule = GamesSchedule(most=3)
     assert schedule.of_groups(0, num_groups=4, num_seats=2) == (3, 3, 3, 3)
     assert schedule.of_groups(9, num_groups=4, num_seats=2) == (3, 3, 3, 3)
-
-
-@settings(derandomize=True, max_examples=50)
-@given(most=st.integers(1, 5), num_rounds=st.integers(1, 12), num_seats=SEATS)
-def test_a_mixed_step_has_every_number_of_games_equally_often_for_all_seats(
-    most, num_rounds, num_seats
-):
-    games = GamesSchedule(most=most, mixed=True).of_groups(
-        0, num_groups=num_rounds * most * num_seats, num_seats=num_seats
-    )
-    for own in seats_games(games, num_seats):
-        assert [own.count(number) for number in range(1, most + 1)] == [num_rounds] * most

@@ -5,10 +5,12 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 import ray
 import torch
+from earl_dispatch import Columns
 from earl_selector import DeviceSpec, MemoryModel, ModelShape
 from earl_trainer.parallel.engine_rank import EngineRank
 from earl_trainer.parallel.ray_ranks import LostRankError
@@ -32,7 +34,7 @@ def make_model(seed=7):
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=4,
-        max_position_embeddings=512,
+        max_position_embeddings=8192,
         tie_word_embeddings=True,
     )
     with torch.random.fork_rng():
@@ -95,7 +97,7 @@ def start(model):
     """Start engines that end with the test."""
     engines = []
 
-    def make(*, memory_bytes=1 << 24, shares=False, stop_ids=frozenset({STOP}), tp=1, **rules):
+    def make(*, memory_bytes=1 << 26, shares=False, stop_ids=frozenset({STOP}), tp=1, **rules):
         make_rank = rules.pop("make_rank", EngineRank)
         notes = []
         engine = ParallelEngine(
@@ -196,6 +198,10 @@ def test_engines_share_the_conversations_at_the_smaller_degree(start, model):
     requests = requests_of(7)
     assert_same(engine.generate(requests), in_process(model, requests))
     assert all(rank.kv_bytes > 0 for rank in engine.memory()), "both have conversations"
+    of_one_seat = [replace(each, sequence_id=2 * each.sequence_id + 100) for each in requests]
+    engine.load_weights(1)
+    assert_same(engine.generate(of_one_seat), in_process(model, of_one_seat))
+    assert all(rank.kv_bytes > 0 for rank in engine.memory()), "so they have of every seat"
     longer = [
         Request(
             sequence_id=each.sequence_id,
@@ -214,14 +220,14 @@ def test_engines_share_the_conversations_at_the_smaller_degree(start, model):
 
 def test_an_interrupt_stops_all_ranks_at_the_same_token(start, model):
     engine, _ = start(tp=2, stop_ids=NO_STOP)
-    requests = requests_of(4, new_tokens=450)
+    requests = requests_of(4, new_tokens=8000)
     timer = threading.Timer(0.5, engine.interrupt)
     timer.start()
     replies = engine.generate(requests)
     timer.join()
     lengths = {len(reply.ids) for reply in replies}
     assert len(lengths) == 1
-    assert 0 < lengths.pop() < 450
+    assert 0 < lengths.pop() < 8000
     assert {reply.finish_reason for reply in replies} == {FinishReason.ABORT}
     again = requests_of(3, first=20)
     assert_same(engine.generate(again), in_process(model, again, NO_STOP))
@@ -235,6 +241,15 @@ class RefusingRank(EngineRank):
         if self._rank == 1:
             raise ValueError("no memory for another shard")
         return received
+
+
+class HalfSwitchedRank(EngineRank):
+    """Refuses when others may be at the new degree."""
+
+    def end_switch(self):
+        if self._rank == 1:
+            raise ValueError("no such degree")
+        super().end_switch()
 
 
 class EndingRank(EngineRank):
@@ -277,6 +292,28 @@ def test_a_rank_that_ends_during_a_switch_is_started_anew_at_the_old_degree(star
     assert_same(engine.generate(requests), in_process(model, requests))
     assert len(notes) == 1
     assert "starting 2 ranks anew at tp 1" in notes[0]
+
+
+def test_a_rank_that_stays_behind_at_the_end_of_a_switch_means_a_new_start(start, model):
+    engine, notes = start(make_rank=HalfSwitchedRank)
+    requests = requests_of(5)
+    engine.generate(requests)
+    switch = engine.resize(2)
+    assert switch is not None
+    assert (switch.done, switch.tp, engine.tp) == (False, 1, 1)
+    assert_same(engine.generate(requests), in_process(model, requests))
+    assert len(notes) == 1
+    assert "no such degree; starting 2 ranks anew at tp 1" in notes[0]
+
+
+def test_nothing_to_score_has_no_logprobs(start):
+    engine, _ = start()
+    nothing = Columns(
+        lengths=torch.zeros(0, dtype=torch.int64),
+        per_token={"token_ids": torch.zeros(0, dtype=torch.int32), "mask": torch.zeros(0) > 0},
+        per_row={},
+    )
+    assert engine.score("policy", nothing, temperature=1.0, max_tokens=64).shape == (0,)
 
 
 @pytest.mark.parametrize("on_drift", ["flag", "refuse"])

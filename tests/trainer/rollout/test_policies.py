@@ -14,10 +14,11 @@ class RecordingEngine:
     def __init__(self):
         self.requests = []
         self._engine = ScriptedEngine(lambda prompt: [prompt[0], 0], stop_ids={0})
-        self.version, self.capacity_tokens = 0, 1
+        self.version, self.tp, self.capacity_tokens = 0, 1, 1
         self.interrupt = self._engine.interrupt
         self.load_weights = self._engine.load_weights
         self.resize = self._engine.resize
+        self.close = self._engine.close
 
     def generate(self, requests):
         self.requests.extend(requests)

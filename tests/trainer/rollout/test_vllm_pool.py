@@ -128,6 +128,18 @@ def test_where_the_new_one_does_not_start_the_old_one_is_back(world, keeps, capl
     assert pool.current.tp == 2
 
 
+def test_one_that_does_not_wake_is_ended_and_started_anew_the_next_time(world):
+    pool = make_pool(world, keeps=True)
+    pool.switch(2, FOLDER)
+    world.failing = {1}
+    with pytest.raises(RunFailedError, match="no waking at 1"):
+        pool.switch(1, FOLDER)
+    assert ("close", 1) in world.log
+    world.failing = set()
+    pool.switch(1, OTHER_FOLDER)
+    assert world.log[-1] == ("start", 1, OTHER_FOLDER)
+
+
 def test_where_the_old_one_does_not_come_back_either_none_is_in_use(world):
     pool = make_pool(world, keeps=False)
     world.failing = {1, 2}

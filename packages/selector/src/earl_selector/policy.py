@@ -44,7 +44,7 @@ class SelectorPolicy:
     (arXiv:2510.05943, section 2): in each of the 29 measured cells of EARL's figure 3 the larger
     degree is the faster one exactly where resident tokens exceed the capacity of the smaller one.
 
-    - Up at once, before the rollout that would overflow, if a larger degree is predicted faster.
+    - Up at once, before the rollout that would overflow, to the fastest degree that holds it.
     - Otherwise only when predicted gain x expected dwell exceeds the cost of going there and back:
       two switches, and the time lost in the first rollout after the load has returned. Of what
       was never seen the worst is assumed, so a small degree has to earn the risk first.

@@ -20,8 +20,12 @@ class Weighing:
 
     @property
     def fastest(self) -> Alternative:
-        """Return the degree with the shortest predicted rollout, of equals the smallest."""
-        return min(self.alternatives, key=lambda each: (each.rollout_s, each.tp))
+        """Return the degree with the shortest predicted rollout, of equals the smallest.
+
+        Of those that hold the forecast, if any does: queueing is what degrees are changed to avoid.
+        """
+        holding = [each for each in self.alternatives if self._holds(each)]
+        return min(holding or self.alternatives, key=lambda each: (each.rollout_s, each.tp))
 
     @property
     def current(self) -> Alternative | None:
@@ -33,23 +37,30 @@ class Weighing:
         fastest, current = self.fastest, self.current
         if current is None:
             return fastest.tp, self._explain(fastest)
-        if current.rollout_s <= fastest.rollout_s:
-            return current.tp, self._explain(current)
-        if self.forecast_tokens > current.capacity_tokens and fastest.tp > current.tp:
+        overflows = not self._holds(current) and fastest.tp > current.tp
+        if overflows and (self._holds(fastest) or fastest.rollout_s < current.rollout_s):
             return fastest.tp, (
                 f"grows: forecast {self.forecast_tokens:,} > capacity {current.capacity_tokens:,} "
                 f"at tp {current.tp}"
             )
-        best = max(
-            (each for each in self.alternatives if each.rollout_s < current.rollout_s),
-            key=lambda each: each.net_gain_s(current),
-        )
+        faster = [
+            each
+            for each in self.alternatives
+            if each.rollout_s < current.rollout_s
+            and (self._holds(each) or not self._holds(current))
+        ]
+        if not faster:
+            return current.tp, self._explain(current)
+        best = max(faster, key=lambda each: each.net_gain_s(current))
         share = 1.0 - best.rollout_s / current.rollout_s
         saving = f"tp {best.tp} saves {share:.0%} of a rollout, for about {best.dwell_steps:.0f}"
         # What a spell saves has to pay for the way there and, once it is over, for the way back.
         if best.net_gain_s(current) > 0.0:
             return best.tp, f"{saving} rollouts: worth the switch from tp {current.tp}"
         return current.tp, f"{saving} rollouts: not worth a switch from tp {current.tp}"
+
+    def _holds(self, each: Alternative) -> bool:
+        return self.forecast_tokens <= each.capacity_tokens
 
     def _explain(self, chosen: Alternative) -> str:
         forecast, capacity = f"{self.forecast_tokens:,}", f"{chosen.capacity_tokens:,}"

@@ -49,6 +49,8 @@ class ModelConfig:
 class RolloutConfig:
     """Playing episodes for a training step."""
 
+    engine: Literal["transformers", "vllm"] = "transformers"
+    """What generates: the library that also trains, or vLLM, which is an extra of the package."""
     num_episodes: PositiveInt = 256
     """Episodes of one step; a multiple of `group_size`."""
     group_size: PositiveInt = 16
@@ -63,7 +65,7 @@ class RolloutConfig:
     """Games in one context against one opponent, rewarded by their mean; matches play one."""
     games_ramp_steps: NonNegativeInt = 0
     """Steps of reinforcement learning over which the games grow from one to `games_per_episode`,
-    and contexts with them; the phase before then has all numbers of games. 0 begins with all."""
+    and contexts with them; the phase before then plays one. 0 plays all from the beginning."""
     overflow: Literal["queue", "cut"] = "queue"
     """Contexts that do not fit the memory wait for one another, or each is cut at an equal share
     of it, as where memory is set aside beforehand."""

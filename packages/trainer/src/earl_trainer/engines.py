@@ -133,6 +133,8 @@ def make_engine(
     """
     degrees = selector.usable_degrees
     first_tp = tp if tp is not None and tp in degrees else degrees[0]
+    if config.rollout.engine == "vllm" and plays:
+        return _make_vllm_engine(config, model, chat, degrees, tp=first_tp)
     if config.selector.num_devices == 1 or not plays:
         return TransformersEngine(
             model,
@@ -143,6 +145,11 @@ def make_engine(
     from earl_trainer.rollout.parallel_engine import ParallelEngine, Placement, SwitchRules
 
     rules = config.selector
+    if rules.prepare_on == "ranks":
+        # Refused now, and not when the phase begins that needs it.
+        _make_scoring_policy(
+            config, model, degrees, num_models=2 if config.algorithm.kl_coefficient else 1
+        )
     return ParallelEngine(
         model,
         Placement(
@@ -163,6 +170,77 @@ def make_engine(
         ),
         note=note,
     )
+
+
+def _make_vllm_engine(
+    config: RunConfig,
+    model: PreTrainedModel,
+    chat: ChatFormat,
+    degrees: tuple[int, ...],
+    *,
+    tp: int,
+) -> Engine:
+    # Only whoever asks for vLLM has to have it.
+    from earl_trainer.rollout.vllm_engine import VllmEngine
+    from earl_trainer.rollout.vllm_settings import VllmSettings, VllmTimeouts
+
+    memory, limit = make_memory_model(config.selector, model), config.rollout.max_context_tokens
+    settings = VllmSettings(
+        memory=memory,
+        stop_ids=chat.stop_ids,
+        max_context_tokens=limit,
+        num_threads=1,
+        dtype=model.dtype,
+    )
+    for each in degrees:
+        if (longest := settings.longest_context(each)) < limit:
+            raise ValueError(
+                f"selector: vLLM's blocks hold a context of {longest:,} tokens at tp {each} with "
+                f"selector.memory_bytes = {memory.device.memory_bytes:,}, and must hold "
+                f"rollout.max_context_tokens = {limit:,}"
+            )
+    return VllmEngine(
+        model,
+        stop_ids=chat.stop_ids,
+        memory=memory,
+        max_context_tokens=limit,
+        tp=tp,
+        max_token_error=config.selector.max_token_error,
+        timeouts=VllmTimeouts(generate_s=config.dispatch.timeout_s),
+    )
+
+
+def _make_scoring_policy(
+    config: RunConfig,
+    model: PreTrainedModel,
+    degrees: tuple[int, ...],
+    *,
+    num_models: int,
+    num_responses: int = 1,
+) -> SelectorPolicy:
+    """Make what chooses the degree of the preparation stage.
+
+    Raises:
+        ValueError: If no degree holds a pass over one context.
+    """
+    rules = config.selector
+    try:
+        return SelectorPolicy(
+            memory=ScoringMemory(
+                shape=ModelShape.from_config(model.config.to_dict()),
+                device=DeviceSpec.cpu(rules.memory_bytes),
+                bytes_per_parameter=model.dtype.itemsize,
+                utilisation=1.0,
+                num_models=num_models,
+            ),
+            degrees=degrees,
+            num_devices=rules.num_devices,
+            max_context_tokens=config.rollout.max_context_tokens,
+            num_responses=num_responses,
+            deployment=Deployment.SHARING,
+        )
+    except ValueError as error:
+        raise ValueError(f"selector.prepare_on ranks: {error}") from error
 
 
 def make_rank_preparer(
@@ -197,19 +275,8 @@ def make_rank_preparer(
         roles["reference_logprobs"] = REFERENCE
         engine.load_reference(reference)
     rules, limit = config.selector, config.rollout.max_context_tokens
-    policy = SelectorPolicy(
-        memory=ScoringMemory(
-            shape=ModelShape.from_config(model.config.to_dict()),
-            device=DeviceSpec.cpu(rules.memory_bytes),
-            bytes_per_parameter=model.dtype.itemsize,
-            utilisation=1.0,
-            num_models=max(1, len(roles)),
-        ),
-        degrees=degrees,
-        num_devices=rules.num_devices,
-        max_context_tokens=limit,
-        num_responses=phase.num_episodes,
-        deployment=Deployment.SHARING,
+    policy = _make_scoring_policy(
+        config, model, degrees, num_models=max(1, len(roles)), num_responses=phase.num_episodes
     )
     if roles and rules.profile != NONE and len(policy.usable_degrees) > 1:
         table = measure_scoring(

@@ -49,8 +49,10 @@ def run_to_end(run: Run) -> int:
         return 0
     finally:
         with suppress(KeyboardInterrupt), interrupts_deferred(lambda: None):
-            run.engine.close()
-            run.tracker.close()
+            try:
+                run.engine.close()
+            finally:
+                run.tracker.close()
 
 
 def _work(

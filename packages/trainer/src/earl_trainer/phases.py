@@ -142,8 +142,8 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         evaluation="initial",
         policy=policies[WARMUP],
         self_play=config.self_play,
-        # Where games are added later, their places in the context are learned beforehand.
-        games=GamesSchedule(most=most_games, mixed=ramp_steps > 0),
+        # Where games are added later on, there is one to begin with.
+        games=GamesSchedule(most=1 if ramp_steps else most_games),
         algorithm=ALGORITHMS["sft"],
         kl_coefficient=0.0,
         num_episodes=config.warmup.num_episodes,

@@ -19,7 +19,16 @@ RECIPES: dict[str, RunConfig] = {
     config.recipe: config
     for config in (
         # A model from scratch: imitation of random legal play teaches the rules, GRPO to win.
-        RunConfig(recipe=DEFAULT_RECIPE),
+        # Contexts grow because games are added: from one to two in the same context, against the
+        # same opponent. One rank's memory holds the first of them, two ranks hold both.
+        RunConfig(
+            recipe=DEFAULT_RECIPE,
+            rollout=RolloutConfig(num_episodes=192, games_per_episode=2, games_ramp_steps=32),
+            learner=LearnerConfig(num_steps=40),
+            selector=SelectorConfig(
+                tp_degrees=(1, 2), num_devices=2, deployment="single", memory_bytes=40_000_000
+            ),
+        ),
         # A pretrained chat model with a template and a tokenizer of its own.
         RunConfig(
             recipe="tictactoe-smollm2",
@@ -40,7 +49,7 @@ RECIPES: dict[str, RunConfig] = {
         RunConfig(
             recipe="tictactoe-collapse",
             model=ModelConfig(num_layers=2),
-            warmup=WarmupConfig(num_steps=220, num_episodes=24),
+            warmup=WarmupConfig(num_steps=200, num_episodes=64),
             rollout=RolloutConfig(
                 num_episodes=64,
                 group_size=8,

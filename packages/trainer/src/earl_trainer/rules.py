@@ -37,16 +37,7 @@ def check_config(config: RunConfig) -> None:
     check_model_name(config.model.name)
     num_games, num_seats = config.evaluation.num_games, game.num_seats
     _check_batch(config, num_seats=num_seats)
-    if config.selector.prepare_on == "ranks" and config.selector.num_devices == 1:
-        raise ValueError(
-            "selector.prepare_on ranks needs ranks: selector.num_devices must be > 1, got 1"
-        )
-    if config.selector.num_devices > 1 and config.rollout_workers > 1:
-        raise ValueError(
-            "a run has several workers that play or several ranks that generate, not both: "
-            f"rollout_workers and selector.num_devices are {config.rollout_workers} and "
-            f"{config.selector.num_devices}, one of them must be 1"
-        )
+    _check_ranks(config)
     if num_games % num_seats:
         raise ValueError(
             f"evaluation.num_games must be a multiple of the game's {num_seats} seats, "
@@ -62,11 +53,42 @@ def check_config(config: RunConfig) -> None:
     check_players(config, game)
 
 
+def _check_ranks(config: RunConfig) -> None:
+    rules, engine = config.selector, config.rollout.engine
+    if rules.prepare_on == "ranks" and (rules.num_devices == 1 or engine != "transformers"):
+        raise ValueError(
+            "selector.prepare_on ranks needs several ranks of the engine transformers, got "
+            f"selector.num_devices = {rules.num_devices} and rollout.engine = {engine!r}"
+        )
+    if rules.num_devices > 1 and config.rollout_workers > 1:
+        raise ValueError(
+            "a run has several workers that play or several ranks that generate, not both: "
+            f"rollout_workers and selector.num_devices are {config.rollout_workers} and "
+            f"{rules.num_devices}, one of them must be 1"
+        )
+    if engine == "vllm" and rules.num_devices > 1 and rules.deployment != "single":
+        raise ValueError(
+            "vLLM runs as one engine: rollout.engine vllm with several ranks needs "
+            f"selector.deployment single, got {rules.deployment!r}"
+        )
+    if engine == "vllm" and rules.on_drift == "refuse":
+        raise ValueError(
+            "vLLM does not take a switch back: with rollout.engine vllm selector.on_drift must be "
+            "flag, got 'refuse'"
+        )
+    if engine == "vllm" and config.rollout_workers > 1:
+        raise ValueError(
+            "vLLM spreads over processes of its own: with rollout.engine vllm rollout_workers must "
+            f"be 1, got {config.rollout_workers}"
+        )
+
+
 # What may change when a run goes on: its length and speed, and where it runs and reports. Anything
 # else would contradict the steps and matches that are already there.
 _RESUMABLE = frozenset({
     "rollout_workers",
     "learner_workers",
+    "rollout.engine",
     "model.device",
     "learner.num_steps",
     "learner.lr",

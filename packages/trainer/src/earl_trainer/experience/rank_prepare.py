@@ -47,9 +47,9 @@ class ScoringRanks(Protocol):
 class RankPreparer:
     """Adds a column of log-probs per model to the samples, as `Preparer` does, computed by ranks.
 
-    Before each step the same policy as for rollouts chooses the degree, from the lengths that are
-    there and its own table. Ranks hold shards in one layout at a time, so that the rollout that
-    follows changes back if its degree is another.
+    Before each step the same policy as for rollouts chooses the degree, from the lengths of the
+    steps before and its own table. Ranks hold shards in one layout at a time, so that the rollout
+    that follows changes back if its degree is another.
 
     Args:
         ranks: That hold the models.

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from earl_trainer.experience.prepare import score_columns
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.parallel.exchange import Packed, reshard, unpack_shards
-from earl_trainer.parallel.sharded_model import build_sharded, put_shards
+from earl_trainer.parallel.sharded_model import build_sharded, drop_shards, put_shards
 from earl_trainer.parallel.shards import ShardedWeights, Shards
 from earl_trainer.rollout.engine import Completion, Request
 from earl_trainer.rollout.transformers_engine import TransformersEngine
@@ -149,9 +149,11 @@ class EngineRank:
     def end_switch(self) -> None:
         """Compute with the new shards from now on."""
         assert self._pending is not None
+        old_tp = self._layout.tp
         self._layout, fresh = self._pending
         self._pending = None
         for role, shards in fresh.items():
+            drop_shards(self._models[role, old_tp])
             self._weights[role].replace(self._layout, shards)
         self._use()
 
@@ -169,6 +171,8 @@ class EngineRank:
     ) -> Float[Tensor, " tokens"]:
         """Take part in scoring samples; see `score_columns`. All ranks of the engine return it."""
         self._set_threads()
+        # The budget holds a pass or a rollout's caches, not both, and rollouts are over by now.
+        self._require_engine().close()
         model = self._models[role, self._layout.tp]
         return score_columns(model, columns, temperature=temperature, max_tokens=max_tokens)
 

@@ -10,8 +10,10 @@ from earl_trainer.types import RunFailedError
 
 # Ray would start its workers through `uv run`, in an environment that it builds anew.
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+# Ranks are what a run waits for: a cluster that is started here does not run them in the back seat.
+os.environ.setdefault("RAY_worker_niceness", "0")
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.exceptions import RayActorError, RayError, RayTaskError
 
 _OBJECT_STORE_BYTES = 128 * 1024**2
 _START_TIMEOUT_S = 180.0
@@ -134,12 +136,14 @@ class RayRanks:
 
     def close(self) -> None:
         """End all ranks, and the cluster if it is theirs."""
-        for actor in self._actors:
-            ray.kill(actor)
-        self._actors = []
-        if self._owns_cluster:
-            ray.shutdown()
-            self._owns_cluster = False
+        actors, self._actors = self._actors, []
+        try:
+            for actor in actors:
+                ray.kill(actor)
+        finally:
+            if self._owns_cluster:
+                ray.shutdown()
+                self._owns_cluster = False
 
     def _gather(self, references: Sequence[Any], *, timeout_s: float) -> list[Any]:
         """Return all answers; the first failure is raised at once, whoever else still waits."""
@@ -153,14 +157,16 @@ class RayRanks:
                         f"{len(waiting)} of {self._num_ranks} ranks have not answered within "
                         f"{timeout_s:g} s"
                     )
-                ray.get(ready)
-            return ray.get(list(references))
+                ray.get(ready, timeout=timeout_s)
+            return ray.get(list(references), timeout=timeout_s)
         except RayTaskError as error:
             if isinstance(error.cause, ValueError):
                 raise error.cause from None
             raise LostRankError(f"a rank failed: {_last_line(error)}") from error
-        except (RayActorError, GetTimeoutError) as error:
+        except RayActorError as error:
             raise LostRankError("a rank is gone: its process has ended") from error
+        except RayError as error:
+            raise LostRankError(f"Ray fails: {_last_line(error)}") from error
 
 
 def _join_cluster(address: str, *, num_cpus: int) -> bool:

@@ -80,6 +80,11 @@ def _restore_order(head: nn.Module, places: list[int]) -> None:
     head.forward = forward
 
 
+def drop_shards(model: PreTrainedModel) -> None:
+    """Let go of what a model computes with; `put_shards` gives it something else."""
+    put_shards(model, {name: torch.empty(0, device="meta") for name, _ in model.named_parameters()})
+
+
 def put_shards(model: PreTrainedModel, shards: Mapping[str, Tensor]) -> None:
     """Let a built model compute with these tensors, without copying them."""
     for name, shard in shards.items():

@@ -1,6 +1,7 @@
 """What is needed to measure a profile for a run."""
 
 from dataclasses import dataclass
+from importlib.metadata import packages_distributions, version
 from typing import final
 
 from earl_selector import ProfileSubject, SelectorPolicy, ThroughputModel, UnmeasuredThroughput
@@ -12,7 +13,6 @@ from earl_trainer.profiling.meter import Meter
 from earl_trainer.profiling.subject import subject_of
 from earl_trainer.rollout.engine import Engine
 
-_EMBEDDED = "embedded"
 _MOST_TIMED_TOKENS = 16
 
 
@@ -48,6 +48,9 @@ def make_setup(
     rollout, fleet = config.rollout, selector.fleet
     warmup_episodes = config.warmup.num_episodes if config.warmup.num_steps else 0
     num_episodes = -(-max(rollout.num_episodes, warmup_episodes) // config.rollout_workers)
+    name = rollout.engine
+    if name == "vllm":
+        name = f"{name} {version(packages_distributions()[name][0])}"
     ranks = f"{config.selector.num_devices} ranks {config.selector.deployment}"
     return ProfileSetup(
         meter=Meter(
@@ -55,11 +58,13 @@ def make_setup(
             vocab_size=model.config.get_text_config().vocab_size,
             stop_ids=stop_ids,
             num_new_tokens=min(rollout.max_reply_tokens, _MOST_TIMED_TOKENS),
+            # vLLM's cache would share a common prompt from then on, as conversations never do.
+            shared_prompt=rollout.engine == "transformers",
         ),
         subject=subject_of(
             model,
             memory_bytes=config.selector.memory_bytes,
-            engine=f"{_EMBEDDED}, {ranks}",
+            engine=f"{name}, {ranks}",
         ),
         load=RunLoad(
             degrees=tuple(

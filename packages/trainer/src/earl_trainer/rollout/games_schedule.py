@@ -18,8 +18,6 @@ class GamesSchedule:
     most: int
     ramp_steps: int = 0
     """Steps over which the mean rises evenly from one game to `most`; 0 begins there."""
-    mixed: bool = False
-    """Whether every step has all numbers of games up to `most` instead, each equally often."""
 
     def mean(self, step: int) -> float:
         """Return the games of an episode at a step of a rising schedule, counted from 0.
@@ -39,13 +37,9 @@ class GamesSchedule:
         by_seat = sorted(range(num_groups), key=lambda group: (group % num_seats, group))
         fewest = int(self.mean(step))
         num_longer = round((self.mean(step) - fewest) * num_groups)
-        games = [0] * num_groups
+        games = [fewest] * num_groups
         for place, group in enumerate(by_seat):
-            if self.mixed:
-                games[group] = 1 + place % self.most
-            else:
-                is_longer = (
-                    place + 1
-                ) * num_longer // num_groups > place * num_longer // num_groups
-                games[group] = fewest + is_longer
+            games[group] += (
+                place + 1
+            ) * num_longer // num_groups > place * num_longer // num_groups
         return tuple(games)

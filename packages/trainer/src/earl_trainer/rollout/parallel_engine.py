@@ -215,9 +215,7 @@ class ParallelEngine:
             drift, num_bytes = self._switch(plan)
         except ValueError as error:
             problem = str(error)
-            self._ranks.call(
-                range(self._settings.num_ranks), "abandon_switch", timeout_s=self._rules.timeout_s
-            )
+            self._recovering(self._abandon)
         except LostRankError as error:
             problem = str(error)
             self._restart(error, tp=old_tp)
@@ -234,7 +232,7 @@ class ParallelEngine:
             tp=self._tp,
             switch_s=time.perf_counter() - start_s,
             bytes_moved=num_bytes,
-            bytes_lower_bound=plan.bytes_lower_bound,
+            bytes_lower_bound=plan.bytes_lower_bound * (1 if self._reference is None else 2),
             drift=drift,
             problem=problem,
         )
@@ -271,6 +269,14 @@ class ParallelEngine:
     def _ranks_of(self, engine: int) -> tuple[int, ...]:
         return self._settings.layout(self._tp).ranks_of(engine)
 
+    def _engine_of(self, sequence_id: int) -> int:
+        """Return which engine has a conversation: all in turn, in turns that shift by one.
+
+        Seats of a table have consecutive numbers and only one of them moves at a time, so that the
+        conversations of each seat have to be spread.
+        """
+        return (sequence_id + sequence_id // self._num_engines) % self._num_engines
+
     def _send_weights(self) -> None:
         self._send(POLICY, self._model)
 
@@ -293,7 +299,7 @@ class ParallelEngine:
     def _generate(self, requests: Sequence[Request]) -> list[Completion]:
         places: dict[int, list[int]] = {}
         for place, request in enumerate(requests):
-            places.setdefault(request.sequence_id % self._num_engines, []).append(place)
+            places.setdefault(self._engine_of(request.sequence_id), []).append(place)
         calls: dict[int, tuple[list[Request]]] = {}
         firsts: dict[int, list[int]] = {}
         for engine, own in places.items():
@@ -320,9 +326,17 @@ class ParallelEngine:
         before = self._score_probe(probe)
         self._ranks.call(everyone, "check_switch", plan.target.tp, timeout_s=timeout_s)
         received = self._ranks.call(everyone, "begin_switch", plan, timeout_s=timeout_s)
-        self._ranks.call(everyone, "end_switch", timeout_s=timeout_s)
+        try:
+            self._ranks.call(everyone, "end_switch", timeout_s=timeout_s)
+        except ValueError as error:
+            # The others may be at the new degree: there is no way back but a new start.
+            raise LostRankError(f"a rank failed: {error}") from error
         self._tp = plan.target.tp
         return compare_logprobs(before, self._score_probe(probe)), sum(received)
+
+    def _abandon(self) -> None:
+        everyone = range(self._settings.num_ranks)
+        self._ranks.call(everyone, "abandon_switch", timeout_s=self._rules.timeout_s)
 
     def _switch_back(self, plan: ReshardPlan) -> None:
         back = plan_reshard(plan.target, plan.source, plan.parameters)
@@ -335,6 +349,8 @@ class ParallelEngine:
     def _score(
         self, role: str, columns: Columns, *, temperature: float, max_tokens: int
     ) -> Float[Tensor, " tokens"]:
+        if not len(columns.lengths):
+            return torch.empty(0)
         num_engines = self._settings.num_ranks // self._tp
         wanted = {name: columns.per_token[name] for name in ("token_ids", "mask")}
         needed = Columns(lengths=columns.lengths, per_token=wanted, per_row={})
@@ -386,13 +402,18 @@ class ParallelEngine:
                 self._restart(error, tp=self._tp)
 
     def _restart(self, error: LostRankError, *, tp: int) -> None:
-        """Start all ranks anew with the learner's weights, or give up."""
-        if self._num_restarts >= self._rules.max_restarts:
-            raise error
-        self._num_restarts += 1
-        self._note(f"{error}; starting {self._settings.num_ranks} ranks anew at tp {tp}")
-        self.close()
-        self._started = self._start(tp)
+        """Start all ranks anew with the learner's weights, again if need be, or give up."""
         self._tp = tp
-        self._send_weights()
-        self._send_reference()
+        while self._num_restarts < self._rules.max_restarts:
+            self._num_restarts += 1
+            self._note(f"{error}; starting {self._settings.num_ranks} ranks anew at tp {tp}")
+            self.close()
+            try:
+                self._started = self._start(tp)
+                self._send_weights()
+                self._send_reference()
+            except LostRankError as again:
+                error = again
+            else:
+                return
+        raise error

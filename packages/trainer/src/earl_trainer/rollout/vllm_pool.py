@@ -145,13 +145,17 @@ class ConfigurationPool(Generic[C]):
     def _rest(self, old: C) -> None:
         self._current = None
         if self._keeps:
+            self._asleep[old.tp] = old  # First, so that `close` knows it whatever happens.
             old.sleep()
-            self._asleep[old.tp] = old
         else:
             old.close()
 
     def _rouse(self, tp: int, folder: Path) -> C:
         if tp not in self._asleep:
             return self._start(tp, folder)
-        self._asleep[tp].wake(folder)
+        try:
+            self._asleep[tp].wake(folder)
+        except RunFailedError:
+            self._asleep.pop(tp).close()
+            raise
         return self._asleep.pop(tp)

@@ -1,0 +1,100 @@
+"""One rank alone is an engine too; what several do together stands in the tests of their engine."""
+
+import weakref
+
+import pytest
+import torch
+from earl_dispatch import Columns
+from earl_dispatch.testing import run_ranks
+from earl_selector import plan_reshard
+from earl_trainer.experience.prepare import score_columns
+from earl_trainer.parallel.blueprint import Blueprint
+from earl_trainer.parallel.engine_rank import POLICY, REFERENCE, EngineRank, RankSettings
+from earl_trainer.parallel.exchange import pack_shards
+from earl_trainer.parallel.tp_plan import list_parameters
+
+
+def settings_of(model, *, memory_bytes=1 << 20, degrees=(1, 2), num_ranks=2):
+    blueprint = Blueprint.of(model)
+    return RankSettings(
+        blueprint=blueprint,
+        parameters=list_parameters(blueprint, degrees),
+        degrees=degrees,
+        num_ranks=num_ranks,
+        stop_ids=frozenset({2}),
+        memory_bytes=memory_bytes,
+        kv_bytes_per_token={tp: 256 // tp for tp in degrees},
+        num_threads=1,
+        timeout_s=60.0,
+    )
+
+
+def test_a_degree_whose_shards_do_not_fit_is_refused_with_the_numbers(make_model):
+    model = make_model("llama")
+    whole_bytes = sum(parameter.nbytes for parameter in model.parameters())
+    rank = EngineRank(settings_of(model, memory_bytes=whole_bytes * 3 // 4), 0, tp=2)
+    rank._hold(POLICY)
+    rank.check_switch(2)
+    with pytest.raises(ValueError, match=f"{whole_bytes:,} bytes of a rank at tp 1"):
+        rank.check_switch(1)
+
+
+def test_a_rank_that_nobody_connected_says_so(make_model):
+    rank = EngineRank(settings_of(make_model("llama")), 0, tp=1)
+    with pytest.raises(RuntimeError, match="connect this rank"):
+        rank.generate([])
+    rank.interrupt()
+
+
+def columns_of():
+    ids = torch.arange(20, dtype=torch.int32) % 39
+    mask = torch.ones(20, dtype=torch.bool)
+    mask[[0, 12]] = False
+    return Columns(
+        lengths=torch.tensor([12, 8]), per_token={"token_ids": ids, "mask": mask}, per_row={}
+    )
+
+
+def score_both(folder, policy, reference):
+    """Score with two models at both degrees; the reference follows the switch."""
+    rank_number = torch.distributed.get_rank()
+    torch.distributed.destroy_process_group()  # The rank makes its own.
+    settings = settings_of(policy)
+    rank = EngineRank(settings, rank_number, tp=1)
+    rank.connect(f"file://{folder}/store")
+    scored = {}
+    for role, model in ((POLICY, policy), (REFERENCE, reference)):
+        parameters = dict(model.named_parameters())
+        layout = settings.layout(1)
+        rank.load(role, 5, pack_shards(parameters, settings.parameters, layout, rank_number))
+    for tp in (1, 2):
+        if tp == 2:
+            plan = plan_reshard(settings.layout(1), settings.layout(2), settings.parameters)
+            rank.check_switch(2)
+            old = [
+                weakref.ref(each) for model in rank._models.values() for each in model.parameters()
+            ]
+            assert rank.begin_switch(plan) == 0
+            rank.end_switch()
+            assert not any(each() is not None for each in old), "old shards take memory"
+        for role in (POLICY, REFERENCE):
+            scored[role, tp] = rank.score(role, columns_of(), 0.7, 64)
+    memory = rank.memory()
+    return scored, memory.weights_bytes
+
+
+@pytest.mark.slow
+def test_two_models_are_scored_with_at_both_degrees(tmp_path, make_model):
+    policy, reference = make_model("llama"), make_model("llama")
+    with torch.no_grad():
+        for parameter in reference.parameters():
+            parameter.mul_(0.9)
+    whole_bytes = sum(parameter.nbytes for parameter in policy.parameters())
+    for scored, num_bytes in run_ranks(
+        2, score_both, str(tmp_path), policy, reference, timeout_s=180.0
+    ):
+        for (role, tp), logprobs in scored.items():
+            model = policy if role == POLICY else reference
+            expected = score_columns(model, columns_of(), temperature=0.7, max_tokens=64)
+            torch.testing.assert_close(logprobs, expected, atol=1e-4, rtol=1e-4), (role, tp)
+        assert whole_bytes <= num_bytes < 1.1 * whole_bytes, "two models, half of each"

@@ -1,0 +1,95 @@
+"""From a config to what generates and what chooses its degree."""
+
+from dataclasses import replace
+
+import pytest
+from earl_selector import Deployment, UnmeasuredThroughput
+from earl_trainer.config import (
+    AlgorithmConfig,
+    RolloutConfig,
+    RunConfig,
+    SelectorConfig,
+    WarmupConfig,
+)
+from earl_trainer.engines import judge_speed, make_engine, make_memory_model, make_selector
+from earl_trainer.rollout.transformers_engine import TransformersEngine
+
+
+def config_of(*, overflow="queue", engine="transformers", **selector):
+    return RunConfig(
+        rollout=RolloutConfig(overflow=overflow, engine=engine),
+        selector=SelectorConfig(**selector),
+    )
+
+
+def engine_of(config, model, chat, *, tp=None, plays=True):
+    selector = make_selector(config, model)
+    return make_engine(config, model, chat, selector, tp=tp, plays=plays, note=print)
+
+
+def test_the_selector_knows_how_ranks_are_deployed(tiny_model):
+    sharing = make_selector(config_of(tp_degrees=(1, 2), num_devices=2), tiny_model)
+    single = make_selector(
+        config_of(tp_degrees=(1, 2), num_devices=2, deployment="single"), tiny_model
+    )
+    assert sharing.deployment is Deployment.SHARING
+    assert sharing.fleet.capacity_tokens(1) == 2 * sharing.memory.capacity_tokens(1)
+    assert single.deployment is Deployment.REPLICAS
+    assert single.fleet.capacity_tokens(1) == single.memory.capacity_tokens(1)
+    assert sharing.num_responses == 128, "of the warm-up, which comes first"
+    without = RunConfig(warmup=WarmupConfig(num_steps=0), rollout_workers=2)
+    assert make_selector(without, tiny_model).num_responses == 128
+
+
+def test_what_is_cut_counts_next_to_nothing(tiny_model):
+    queueing, cutting = config_of(), config_of(overflow="cut")
+    memory = make_memory_model(queueing.selector, tiny_model)
+    speed = UnmeasuredThroughput(memory=memory)
+    assert judge_speed(queueing, memory, speed) is speed
+    assert judge_speed(queueing, memory, None) is None
+    too_many = memory.capacity_tokens(1) // 100 + 1
+    for measured in (speed, None):
+        judged = judge_speed(cutting, memory, measured)
+        fits = judged.tokens_per_s_per_device(1, 10, 100)
+        assert fits == speed.tokens_per_s_per_device(1, 10, 100)
+        assert judged.tokens_per_s_per_device(1, too_many, 100) < 1e-4 * fits
+
+
+def test_one_rank_generates_in_this_process_and_so_does_who_does_not_play(tiny_model, tiny_chat):
+    alone = engine_of(config_of(), tiny_model, tiny_chat)
+    assert isinstance(alone, TransformersEngine)
+    assert alone.capacity_tokens == make_selector(config_of(), tiny_model).memory.capacity_tokens(1)
+    two = config_of(tp_degrees=(1, 2), num_devices=2)
+    assert isinstance(engine_of(two, tiny_model, tiny_chat, plays=False), TransformersEngine)
+
+
+def test_ranks_begin_at_the_degree_that_is_gone_on_with(tiny_model, tiny_chat):
+    two = config_of(tp_degrees=(1, 2), num_devices=2)
+    assert engine_of(two, tiny_model, tiny_chat).tp == 1
+    assert engine_of(two, tiny_model, tiny_chat, tp=2).tp == 2
+    assert engine_of(two, tiny_model, tiny_chat, tp=4).tp == 1, "which is no degree any more"
+
+
+def test_a_model_that_ranks_cannot_split_is_refused(tiny_model, tiny_chat):
+    with pytest.raises(ValueError, match="tp 3 does not divide the model's 4 attention heads"):
+        engine_of(config_of(tp_degrees=(3,), num_devices=3), tiny_model, tiny_chat)
+
+
+def test_ranks_that_cannot_hold_a_reference_too_are_refused_at_once(tiny_model, tiny_chat):
+    weights_bytes = make_memory_model(SelectorConfig(), tiny_model).weights_bytes(2)
+    config = config_of(
+        tp_degrees=(2,), num_devices=2, prepare_on="ranks", memory_bytes=2 * weights_bytes
+    )
+    assert engine_of(config, tiny_model, tiny_chat).tp == 2
+    with_reference = replace(config, algorithm=AlgorithmConfig(kl_coefficient=0.1))
+    with pytest.raises(ValueError, match=r"selector.prepare_on ranks: no tp of \(2,\) holds one"):
+        engine_of(with_reference, tiny_model, tiny_chat)
+
+
+def test_a_context_that_fits_the_memory_but_not_in_whole_blocks_of_vllm_is_refused(
+    tiny_model, tiny_chat
+):
+    enough = make_memory_model(SelectorConfig(), tiny_model).required_memory_bytes(1, 256 + 31)
+    config = config_of(engine="vllm", memory_bytes=enough)
+    with pytest.raises(ValueError, match="blocks hold a context of 224 tokens at tp 1"):
+        engine_of(config, tiny_model, tiny_chat)
