@@ -8,6 +8,7 @@ first token after it.
 """
 
 import argparse
+import logging
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -177,7 +178,7 @@ def measure(quick: bool) -> Section:
     """Measure in a Ray cluster that is started first, as is what times leave out."""
     model, num_rounds = make_model(), 1 if quick else 5
     options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
-    ray.init(num_cpus=2, logging_level="ERROR", object_store_memory=128 * 1024**2, **options)
+    ray.init(num_cpus=2, logging_level=logging.ERROR, object_store_memory=128 * 1024**2, **options)
     try:
         switches, identical = measure_switches(model, num_rounds=num_rounds)
         cold_s = measure_cold_start_s(model, num_rounds=1 if quick else 3)

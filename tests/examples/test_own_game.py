@@ -34,7 +34,7 @@ def test_a_game_of_ones_own_is_trained_like_a_built_in_one(tmp_path):
     quick = [
         "--warmup.num-steps", "40", "--learner.num-steps", "4", "--rollout.num-episodes", "64",
         "--evaluation.num-games", "100", "--model.hidden-size", "64", "--model.num-layers", "2",
-        "--tracking.wandb", "disabled",
+        "--tracking.wandb", "disabled", "--selector.num-devices", "1", "--selector.tp-degrees", "1",
     ]  # fmt: skip
     result = run_example("--run-dir", "run", *quick, cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -12,6 +12,10 @@ from earl_envs.games.tic_tac_toe import TicTacToe
 from earl_trainer.launch import run_to_end
 
 EARL = Path(sys.executable).with_name("earl")
+ONE_RANK = (
+    "--selector.num-devices", "1", "--selector.tp-degrees", "1",
+    "--rollout.games-per-episode", "1", "--rollout.games-ramp-steps", "0",
+)  # fmt: skip
 
 
 class FragileTicTacToe(TicTacToe):
@@ -81,7 +85,10 @@ def test_a_wrong_command_is_answered_in_one_line(arguments, said, tmp_path):
     [
         (["train", "--algorithm", "grop"], ["'grop'", "grpo"]),
         (["train", "--rollout.max-context-tokens", "12"], ["one turn", "11", "4", "15", "12"]),
-        (["train", "--selector.tp-degrees", "3"], ["tp 3", "4 attention heads"]),
+        (
+            ["train", "--selector.tp-degrees", "3", "--selector.num-devices", "3"],
+            ["tp 3", "4 attention heads"],
+        ),
         (["train", "--env", "earl/TicTacTo-v0"], ["'earl/TicTacTo-v0'", "earl/TicTacToe-v0"]),
         (["train", "--model", "tinny"], ["'tinny'", "tiny"]),
         (["train", "--rollout.num-episodes", "7"], ["group_size", "7", "16"]),
@@ -95,7 +102,7 @@ def test_a_wrong_value_is_answered_in_one_line(arguments, said, tmp_path):
 @pytest.mark.slow
 def test_ctrl_c_saves_a_checkpoint_says_where_and_the_run_can_go_on(tmp_path):
     small = [
-        "--model.hidden-size", "32", "--model.num-layers", "2", "--model.num-heads", "2",
+        *ONE_RANK, "--model.hidden-size", "32", "--model.num-layers", "2", "--model.num-heads", "2",
         "--warmup.num-steps", "4", "--warmup.num-episodes", "16", "--rollout.num-episodes", "16",
         "--rollout.group-size", "4", "--evaluation.num-games", "20",
     ]  # fmt: skip
@@ -132,7 +139,7 @@ def test_ctrl_c_saves_a_checkpoint_says_where_and_the_run_can_go_on(tmp_path):
 @pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, repeatable_rows):
     small = [
-        "--model.hidden-size", "32", "--model.num-layers", "2", "--model.num-heads", "2",
+        *ONE_RANK, "--model.hidden-size", "32", "--model.num-layers", "2", "--model.num-heads", "2",
         "--warmup.num-steps", "4", "--warmup.num-episodes", "16", "--rollout.num-episodes", "16",
         "--rollout.group-size", "4", "--learner.num-steps", "16", "--evaluation.num-games", "20",
         "--algorithm.kl-coefficient", "0.05", "--tracking.checkpoint-every-steps", "3",

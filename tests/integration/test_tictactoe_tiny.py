@@ -5,6 +5,7 @@ measured by `tools/bench_recipes.py`.
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +21,12 @@ SHORTER = ("--warmup.num-steps", "150", "--learner.num-steps", "30")
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tictactoe")
+    # Profiles go to a cache of its own: this is the first start on a machine.
+    cache = {"XDG_CACHE_HOME": str(folder / "cache")}
     command = [EARL, "train", "--run-dir", "run", *SHORTER]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    result = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=900, env=os.environ | cache
+    )
     assert result.returncode == 0, result.stderr
     (folder / "output.txt").write_text(result.stdout)
     return folder / "run"
@@ -38,6 +43,27 @@ def test_reinforcement_learning_wins_more_games_than_imitation(run_folder):
     assert after["win_rate_low"] > before["win_rate_high"]
     assert after["win_rate"] >= 0.58
     assert after["illegal_rate"] < 0.02
+
+
+@pytest.mark.slow
+def test_contexts_grow_until_the_degree_does_and_nothing_is_cut(run_folder):
+    lines = (run_folder / "metrics.jsonl").read_text().splitlines()
+    steps = [row for row in map(json.loads, lines) if "phase" in row]
+    degrees = [row["selector/tp"] for row in steps]
+    assert sorted(degrees) == degrees, "up once, and not back"
+    assert set(degrees) == {1.0, 2.0}
+    switch = steps[degrees.index(2.0)]
+    before = steps[degrees.index(2.0) - 1]
+    assert switch["selector/forecast_tokens"] > before["selector/capacity_tokens"]
+    assert switch["selector/forecast_tokens"] <= switch["selector/capacity_tokens"]
+    assert switch["selector/switch_bytes_moved"] == 0.0
+    assert switch["drift/max_logprob_difference"] < 1e-4
+    played = [row for row in steps if row["phase"] == "rl"]
+    assert played[-1]["context/resident_tokens"] > 1.5 * played[0]["context/resident_tokens"]
+    assert sum(row["end/context_limit"] for row in steps) == 0
+    output = (run_folder.parent / "output.txt").read_text()
+    assert output.count(": tp 1 -> 2: ") == 1
+    assert "speed by degree: " in output
 
 
 @pytest.mark.slow

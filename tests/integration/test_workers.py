@@ -16,6 +16,10 @@ from transformers import AutoModelForCausalLM
 
 EARL = Path(sys.executable).parent / "earl"
 SMALL = {
+    "--selector.num-devices": "1",
+    "--selector.tp-degrees": "1",
+    "--rollout.games-per-episode": "1",
+    "--rollout.games-ramp-steps": "0",
     "--model.hidden-size": "32",
     "--model.num-layers": "2",
     "--model.num-heads": "2",

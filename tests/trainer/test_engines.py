@@ -3,7 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from earl_selector import Deployment, UnmeasuredThroughput
+from earl_selector import (
+    Deployment,
+    DeviceSpec,
+    ModelShape,
+    ScoringMemory,
+    UnmeasuredThroughput,
+)
 from earl_trainer.config import (
     AlgorithmConfig,
     RolloutConfig,
@@ -43,7 +49,7 @@ def test_the_selector_knows_how_ranks_are_deployed(tiny_model):
 
 def test_what_is_cut_counts_next_to_nothing(tiny_model):
     queueing, cutting = config_of(), config_of(overflow="cut")
-    memory = make_memory_model(queueing.selector, tiny_model)
+    memory = make_memory_model(queueing, tiny_model)
     speed = UnmeasuredThroughput(memory=memory)
     assert judge_speed(queueing, memory, speed) is speed
     assert judge_speed(queueing, memory, None) is None
@@ -76,10 +82,14 @@ def test_a_model_that_ranks_cannot_split_is_refused(tiny_model, tiny_chat):
 
 
 def test_ranks_that_cannot_hold_a_reference_too_are_refused_at_once(tiny_model, tiny_chat):
-    weights_bytes = make_memory_model(SelectorConfig(), tiny_model).weights_bytes(2)
-    config = config_of(
-        tp_degrees=(2,), num_devices=2, prepare_on="ranks", memory_bytes=2 * weights_bytes
+    scoring = ScoringMemory(
+        shape=ModelShape.from_config(tiny_model.config.to_dict()),
+        device=DeviceSpec.cpu(1),
+        bytes_per_parameter=4,
+        utilisation=1.0,
     )
+    enough = scoring.required_memory_bytes(2, 256)
+    config = config_of(tp_degrees=(2,), num_devices=2, prepare_on="ranks", memory_bytes=enough)
     assert engine_of(config, tiny_model, tiny_chat).tp == 2
     with_reference = replace(config, algorithm=AlgorithmConfig(kl_coefficient=0.1))
     with pytest.raises(ValueError, match=r"selector.prepare_on ranks: no tp of \(2,\) holds one"):
@@ -93,3 +103,18 @@ def test_a_context_that_fits_the_memory_but_not_in_whole_blocks_of_vllm_is_refus
     config = config_of(engine="vllm", memory_bytes=enough)
     with pytest.raises(ValueError, match="blocks hold a context of 224 tokens at tp 1"):
         engine_of(config, tiny_model, tiny_chat)
+
+
+def test_a_reference_on_the_ranks_leaves_less_for_contexts(tiny_model):
+    def capacity(kl_coefficient, prepare_on):
+        config = RunConfig(
+            algorithm=AlgorithmConfig(kl_coefficient=kl_coefficient),
+            selector=SelectorConfig(tp_degrees=(1, 2), num_devices=2, prepare_on=prepare_on),
+        )
+        return make_memory_model(config, tiny_model).capacity_tokens(1)
+
+    weights_bytes = sum(parameter.nbytes for parameter in tiny_model.parameters())
+    per_token = make_memory_model(RunConfig(), tiny_model).kv_bytes_per_token(1)
+    assert capacity(0.0, "ranks") == capacity(0.1, "learner")
+    lost = capacity(0.1, "learner") - capacity(0.1, "ranks")
+    assert abs(lost - weights_bytes / per_token) <= 1

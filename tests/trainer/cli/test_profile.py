@@ -5,7 +5,10 @@ from earl_selector import ProfileTable
 from earl_trainer.cli.profile import read_profile
 from earl_trainer.rollout.transformers_engine import TransformersEngine
 
-SMALL = ("--model.hidden-size", "16", "--model.num-layers", "1", "--model.num-heads", "2")
+SMALL = (
+    "--model.hidden-size", "16", "--model.num-layers", "1", "--model.num-heads", "2",
+    "--selector.num-devices", "1", "--selector.tp-degrees", "1",
+)  # fmt: skip
 FEW = ("--responses", "1,2", "--context", "16,32")
 
 

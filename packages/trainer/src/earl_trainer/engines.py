@@ -15,7 +15,7 @@ from earl_selector import (
 )
 from transformers import PreTrainedModel
 
-from earl_trainer.config import RunConfig, SelectorConfig
+from earl_trainer.config import RunConfig
 from earl_trainer.experience.rank_prepare import RankPreparer, measure_scoring, with_table
 from earl_trainer.phases import Phase
 from earl_trainer.profiling.choice import NONE
@@ -26,17 +26,18 @@ from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.rollout.whole_contexts import WholeContextThroughput
 
 
-def make_memory_model(config: SelectorConfig, model: PreTrainedModel) -> MemoryModel:
-    """Describe the memory of one rank.
+def make_memory_model(config: RunConfig, model: PreTrainedModel) -> MemoryModel:
+    """Describe the memory of one rank, which may hold the reference besides the policy.
 
     Raises:
         ValueError: If the selector does not know models of this kind.
     """
     element_bytes = model.dtype.itemsize
+    has_reference = config.selector.prepare_on == "ranks" and config.algorithm.kl_coefficient > 0.0
     return MemoryModel(
         shape=ModelShape.from_config(model.config.to_dict()),
-        device=DeviceSpec.cpu(config.memory_bytes),
-        bytes_per_parameter=element_bytes,
+        device=DeviceSpec.cpu(config.selector.memory_bytes),
+        bytes_per_parameter=element_bytes * (2 if has_reference else 1),
         bytes_per_kv_value=element_bytes,
         utilisation=1.0,
         reserve_bytes=0,
@@ -66,7 +67,7 @@ def make_selector(
                 f"{num_devices} and tp {tp}"
             )
     try:
-        memory = make_memory_model(rules, model)
+        memory = make_memory_model(config, model)
         return SelectorPolicy(
             memory=memory,
             degrees=rules.tp_degrees,
@@ -155,7 +156,7 @@ def make_engine(
         Placement(
             num_ranks=rules.num_devices,
             degrees=degrees,
-            memory=make_memory_model(rules, model),
+            memory=make_memory_model(config, model),
             shares=rules.deployment == "sharing",
             ray_address=rules.ray_address,
         ),
@@ -184,7 +185,7 @@ def _make_vllm_engine(
     from earl_trainer.rollout.vllm_engine import VllmEngine
     from earl_trainer.rollout.vllm_settings import VllmSettings, VllmTimeouts
 
-    memory, limit = make_memory_model(config.selector, model), config.rollout.max_context_tokens
+    memory, limit = make_memory_model(config, model), config.rollout.max_context_tokens
     settings = VllmSettings(
         memory=memory,
         stop_ids=chat.stop_ids,
@@ -206,7 +207,9 @@ def _make_vllm_engine(
         max_context_tokens=limit,
         tp=tp,
         max_token_error=config.selector.max_token_error,
-        timeouts=VllmTimeouts(generate_s=config.dispatch.timeout_s),
+        timeouts=VllmTimeouts(
+            generate_s=config.dispatch.timeout_s, call_s=config.selector.switch_timeout_s
+        ),
     )
 
 

@@ -212,9 +212,7 @@ class Run:
         All workers hear of what the first knows. Where the engine could not change, what it runs at
         counts as chosen.
         """
-        decision, state = self.team.everyone.from_first(
-            lambda: self.selector.update(self.state.selector, self.state.report)
-        )
+        decision, state = self.team.everyone.from_first(self._update_selector)
         switch = self.engine.resize(decision.tp) if self.team.plays else None
         if switch is not None:
             note = f"step {self.state.step + 1}: {switch.describe()}; {decision.reason}"
@@ -227,6 +225,13 @@ class Run:
             self.config, capacity_tokens=self.engine.capacity_tokens, num_episodes=num_episodes
         )
         return Choice(decision=decision, selector=state, switch=switch, share_tokens=share_tokens)
+
+    def _update_selector(self) -> tuple[Decision, SelectorState]:
+        state = self.state.selector
+        if state.tp is not None:
+            # Preparation, or a failure, may have left the engine at another degree.
+            state = replace(state, tp=self.engine.tp)
+        return self.selector.update(state, self.state.report)
 
     def enter(self, phase: Phase) -> Stages:
         """Make the stages of a phase, as they were if the run resumes inside it."""

@@ -89,12 +89,13 @@ class RankPreparer:
         """Score every trained token with every model; 0 at other tokens."""
         if not self._roles:
             return columns
-        decision, self._state = self._policy.update(self._state, self._report)
+        # The rollout has left the ranks at a degree of its own, and the way from there counts.
+        current = None if self._state.tp is None else self._ranks.tp
+        decision, self._state = self._policy.update(replace(self._state, tp=current), self._report)
         switch = self._ranks.resize(decision.tp)
         if switch is not None:
             self._note(f"preparation: {switch.describe()}; {decision.reason}")
         tp = self._ranks.tp
-        self._state = replace(self._state, tp=tp)
         most_tokens = min(self._max_tokens, self._policy.memory.capacity_tokens(tp))
         start_s = self._clock()
         scored = {

@@ -39,6 +39,6 @@ class Blueprint:
             )
         for name, buffer in self.buffers.items():
             owner, _, own_name = name.rpartition(".")
-            nn.Module.get_submodule(model, owner)._buffers[own_name] = buffer.to(device)
+            setattr(nn.Module.get_submodule(model, owner), own_name, buffer.to(device))
         model.eval()
         return model

@@ -1,5 +1,6 @@
 """Ranks as Ray actors: starting them, calling them in time, and seeing to it that they end."""
 
+import logging
 import os
 import socket
 import time
@@ -86,8 +87,13 @@ class RayRanks:
         self._num_ranks = num_ranks
         self._owns_cluster = _join_cluster(address, num_cpus=num_ranks)
         num_gpus = 1 if ray.cluster_resources().get("GPU", 0) >= num_ranks else 0
-        actor = ray.remote(num_cpus=1, num_gpus=num_gpus, concurrency_groups={"control": 1})(_Actor)
-        self._actors = [actor.remote(make_rank, rank) for rank in range(num_ranks)]
+        options: dict[str, Any] = {
+            "num_cpus": 1,
+            "num_gpus": num_gpus,
+            "concurrency_groups": {"control": 1},
+        }
+        actor: Any = ray.remote(**options)(_Actor)  # Any: its methods gain `remote`.
+        self._actors: list[Any] = [actor.remote(make_rank, rank) for rank in range(num_ranks)]
         try:
             address_of_first = self._gather(
                 [self._actors[0].find_address.remote()], timeout_s=_START_TIMEOUT_S
@@ -180,13 +186,13 @@ def _join_cluster(address: str, *, num_cpus: int) -> bool:
     _require_listener(address)
     try:
         if address:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
             return False
         ray.init(
             num_cpus=num_cpus,
             include_dashboard=False,
             log_to_driver=False,
-            logging_level="ERROR",
+            logging_level=logging.ERROR,
             object_store_memory=_OBJECT_STORE_BYTES,
         )
     except (RayError, ConnectionError, OSError, RuntimeError, ValueError) as error:

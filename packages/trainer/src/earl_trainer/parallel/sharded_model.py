@@ -55,8 +55,7 @@ def _look_up_own_part(embedding: nn.Module, start: int, group: ProcessGroup) -> 
     """Let a rank embed the tokens of its part of the vocabulary, and add up over the ranks."""
 
     def forward(ids: Tensor) -> Tensor:
-        weight = embedding._parameters["weight"]
-        assert weight is not None
+        weight = embedding.get_parameter("weight")
         own = ids - start
         elsewhere = (own < 0) | (own >= len(weight))
         found = nn.functional.embedding(own.masked_fill(elsewhere, 0), weight)
@@ -90,8 +89,8 @@ def put_shards(model: PreTrainedModel, shards: Mapping[str, Tensor]) -> None:
     for name, shard in shards.items():
         owner, _, own_name = name.rpartition(".")
         parameter = nn.Parameter(shard, requires_grad=False)
-        nn.Module.get_submodule(model, owner)._parameters[own_name] = parameter
+        setattr(nn.Module.get_submodule(model, owner), own_name, parameter)
     if model.config.tie_word_embeddings:
         head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
         assert head is not None
-        head._parameters["weight"] = embedding._parameters["weight"]
+        head.weight = embedding.get_parameter("weight")

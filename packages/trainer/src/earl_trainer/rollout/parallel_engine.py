@@ -10,7 +10,7 @@ from typing import Literal, TypeVar, final
 import torch
 from earl_dispatch import Columns
 from earl_selector import MemoryModel, ReshardPlan, plan_reshard
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -357,7 +357,7 @@ class ParallelEngine:
         # Long rows first, dealt out in turn, so that no engine has much more to do than another.
         longest_first = columns.lengths.argsort(descending=True, stable=True)
         calls: dict[int, tuple[str, Columns, float, int]] = {}
-        firsts: dict[int, Int64[Tensor, _]] = {}
+        firsts: dict[int, Tensor] = {}
         for engine in range(num_engines):
             rows = longest_first[engine::num_engines]
             if len(rows):
