@@ -39,6 +39,10 @@ def final_files(folder: Path):
     )
 
 
+MEASURED = {"rollout_s", "switch_s", "time_scale"}
+"""What the selector remembers of times, which no two runs share."""
+
+
 def assert_same(actual, expected):
     """Compare nested values, tensors bit for bit."""
     assert type(actual) is type(expected)
@@ -46,7 +50,7 @@ def assert_same(actual, expected):
         assert torch.equal(actual, expected)
     elif isinstance(expected, dict):
         assert actual.keys() == expected.keys()
-        for key in expected:
+        for key in expected.keys() - MEASURED:
             assert_same(actual[key], expected[key])
     elif isinstance(expected, (list, tuple)):
         assert len(actual) == len(expected)

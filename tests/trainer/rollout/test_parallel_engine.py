@@ -221,10 +221,18 @@ def test_engines_share_the_conversations_at_the_smaller_degree(start, model):
 def test_an_interrupt_stops_all_ranks_at_the_same_token(start, model):
     engine, _ = start(tp=2, stop_ids=NO_STOP)
     requests = requests_of(4, new_tokens=8000)
-    timer = threading.Timer(0.5, engine.interrupt)
-    timer.start()
+    done = threading.Event()
+
+    def interrupt():
+        # Again and again: what a rank has not begun with yet cannot be interrupted.
+        while not done.wait(0.5):
+            engine.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     replies = engine.generate(requests)
-    timer.join()
+    done.set()
+    thread.join()
     lengths = {len(reply.ids) for reply in replies}
     assert len(lengths) == 1
     assert 0 < lengths.pop() < 8000

@@ -11,7 +11,7 @@ from typing import Any, final
 
 import torch
 from earl_envs import Game
-from earl_selector import ContextReport, SelectorPolicy, SelectorState
+from earl_selector import ContextReport, Decision, SelectorPolicy, SelectorState
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from earl_trainer.checkpoint import CheckpointStore
@@ -219,7 +219,10 @@ class Run:
             self.tracker.display.note(note)
         if switch is not None and not switch.done:
             reason = f"{decision.reason}; {switch.problem}"
-            decision = replace(decision, tp=switch.tp, reason=reason)
+            capacity_tokens = self.selector.fleet.capacity_tokens(switch.tp)
+            decision = replace(
+                decision, tp=switch.tp, reason=reason, capacity_tokens=capacity_tokens
+            )
             state = replace(state, tp=switch.tp)
         share_tokens = context_share(
             self.config, capacity_tokens=self.engine.capacity_tokens, num_episodes=num_episodes

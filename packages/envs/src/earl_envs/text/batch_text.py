@@ -90,7 +90,7 @@ class BatchText:
         failures: dict[int, ParsedReply] = {}
         errors: dict[int, Failure] = {}
         actions = self._known_actions(replies, games)
-        for place in np.flatnonzero(actions < 0).tolist():
+        for place in map(int, np.flatnonzero(actions < 0)):
             game = int(games[place])
             parsed = attempt(self._protocol.parse, replies[place], self._batch.state(game))
             if isinstance(parsed, Failure):

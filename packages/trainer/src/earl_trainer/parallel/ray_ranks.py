@@ -16,6 +16,9 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 
+# Calls of this group are heard while a rank is busy with another.
+_CONTROL = "control"
+_HEARD = {"concurrency_group": _CONTROL}
 _OBJECT_STORE_BYTES = 128 * 1024**2
 _START_TIMEOUT_S = 180.0
 _CLOSE_TIMEOUT_S = 20.0
@@ -48,15 +51,12 @@ class _Actor:
     def call(self, method: str, *args: Any) -> Any:  # noqa: ANN401 - whatever the method takes
         return getattr(self._rank, method)(*args)
 
-    @ray.method(concurrency_group="control")
     def interrupt(self) -> None:
         self._rank.interrupt()
 
-    @ray.method(concurrency_group="control")
     def pid(self) -> int:
         return os.getpid()
 
-    @ray.method(concurrency_group="control")
     def find_address(self) -> str:
         """Return where rank 0 can be met: a free port of its host."""
         host = ray.util.get_node_ip_address()
@@ -90,13 +90,14 @@ class RayRanks:
         options: dict[str, Any] = {
             "num_cpus": 1,
             "num_gpus": num_gpus,
-            "concurrency_groups": {"control": 1},
+            "concurrency_groups": {_CONTROL: 1},
         }
         actor: Any = ray.remote(**options)(_Actor)  # Any: its methods gain `remote`.
         self._actors: list[Any] = [actor.remote(make_rank, rank) for rank in range(num_ranks)]
         try:
             address_of_first = self._gather(
-                [self._actors[0].find_address.remote()], timeout_s=_START_TIMEOUT_S
+                [self._actors[0].find_address.options(**_HEARD).remote()],
+                timeout_s=_START_TIMEOUT_S,
             )[0]
             everyone = range(num_ranks)
             self.call(everyone, "connect", address_of_first, timeout_s=_START_TIMEOUT_S)
@@ -132,12 +133,12 @@ class RayRanks:
 
     def pids(self) -> list[int]:
         """Return the ranks' processes."""
-        references = [actor.pid.remote() for actor in self._actors]
+        references = [actor.pid.options(**_HEARD).remote() for actor in self._actors]
         return self._gather(references, timeout_s=_CLOSE_TIMEOUT_S)
 
     def interrupt(self) -> None:
         """Make what the ranks generate stop at the next token."""
-        references = [actor.interrupt.remote() for actor in self._actors]
+        references = [actor.interrupt.options(**_HEARD).remote() for actor in self._actors]
         self._gather(references, timeout_s=_CLOSE_TIMEOUT_S)
 
     def close(self) -> None:
