@@ -99,7 +99,7 @@ def test_ranks_that_cannot_hold_a_reference_too_are_refused_at_once(tiny_model, 
 def test_a_context_that_fits_the_memory_but_not_in_whole_blocks_of_vllm_is_refused(
     tiny_model, tiny_chat
 ):
-    enough = make_memory_model(SelectorConfig(), tiny_model).required_memory_bytes(1, 256 + 31)
+    enough = make_memory_model(RunConfig(), tiny_model).required_memory_bytes(1, 256 + 31)
     config = config_of(engine="vllm", memory_bytes=enough)
     with pytest.raises(ValueError, match="blocks hold a context of 224 tokens at tp 1"):
         engine_of(config, tiny_model, tiny_chat)

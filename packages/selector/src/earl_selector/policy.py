@@ -142,7 +142,11 @@ class SelectorPolicy:
         return SelectorState(tp=None, reports=())
 
     def update(
-        self, state: SelectorState, report: ContextReport | None
+        self,
+        state: SelectorState,
+        report: ContextReport | None,
+        *,
+        current_tp: int | None = None,
     ) -> tuple[Decision, SelectorState]:
         """Decide on the degree of the next rollout.
 
@@ -150,11 +154,14 @@ class SelectorPolicy:
             state: What `init` or the last `update` returned.
             report: The rollout since then; None before the first rollout, and wherever nothing new
                 was measured (a run resumed from a checkpoint), which leaves the degree as it is.
+            current_tp: The degree that is left now, where it is another than that of the rollout.
 
         Raises:
             ValueError: If the report is not later than those before it.
         """
         state = self._remember(state, report)
+        if current_tp is not None:
+            state = replace(state, tp=current_tp)
         outlook = look_ahead(
             state.reports[-self.window :],
             num_responses=self.num_responses,

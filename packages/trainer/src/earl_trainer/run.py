@@ -231,10 +231,9 @@ class Run:
 
     def _update_selector(self) -> tuple[Decision, SelectorState]:
         state = self.state.selector
-        if state.tp is not None:
-            # Preparation, or a failure, may have left the engine at another degree.
-            state = replace(state, tp=self.engine.tp)
-        return self.selector.update(state, self.state.report)
+        # Preparation, or a failure, may have left the engine at another degree.
+        current_tp = None if state.tp is None else self.engine.tp
+        return self.selector.update(state, self.state.report, current_tp=current_tp)
 
     def enter(self, phase: Phase) -> Stages:
         """Make the stages of a phase, as they were if the run resumes inside it."""

@@ -96,6 +96,7 @@ class RankPreparer:
         if switch is not None:
             self._note(f"preparation: {switch.describe()}; {decision.reason}")
         tp = self._ranks.tp
+        self._state = replace(self._state, tp=tp)
         most_tokens = min(self._max_tokens, self._policy.memory.capacity_tokens(tp))
         start_s = self._clock()
         scored = {

@@ -76,16 +76,24 @@ class RayRanks:
         num_ranks: How many.
         make_rank: Makes the rank of a number, in its own process.
         address: Of a running Ray cluster; empty starts one on this machine.
+        shared_bytes: The most that is shared between calls, for a cluster that is started here.
 
     Raises:
         LostRankError: If the ranks do not start in time.
     """
 
     def __init__(
-        self, num_ranks: int, make_rank: Callable[[int], Rank], *, address: str = ""
+        self,
+        num_ranks: int,
+        make_rank: Callable[[int], Rank],
+        *,
+        address: str = "",
+        shared_bytes: int = 0,
     ) -> None:
         self._num_ranks = num_ranks
-        self._owns_cluster = _join_cluster(address, num_cpus=num_ranks)
+        self._owns_cluster = _join_cluster(
+            address, num_cpus=num_ranks, store_bytes=_OBJECT_STORE_BYTES + shared_bytes
+        )
         num_gpus = 1 if ray.cluster_resources().get("GPU", 0) >= num_ranks else 0
         options: dict[str, Any] = {
             "num_cpus": 1,
@@ -130,6 +138,10 @@ class RayRanks:
         """Call a method on some ranks, each with arguments of its own; see `call`."""
         references = [self._actors[rank].call.remote(method, *own) for rank, own in args.items()]
         return self._gather(references, timeout_s=timeout_s)
+
+    def share(self, value: object) -> object:
+        """Put a value where all ranks can read it, as an argument of several calls."""
+        return ray.put(value)
 
     def pids(self) -> list[int]:
         """Return the ranks' processes."""
@@ -176,7 +188,7 @@ class RayRanks:
             raise LostRankError(f"Ray fails: {_last_line(error)}") from error
 
 
-def _join_cluster(address: str, *, num_cpus: int) -> bool:
+def _join_cluster(address: str, *, num_cpus: int, store_bytes: int) -> bool:
     """Connect to Ray unless this process already is; return whether a cluster was started for it.
 
     Raises:
@@ -194,7 +206,7 @@ def _join_cluster(address: str, *, num_cpus: int) -> bool:
             include_dashboard=False,
             log_to_driver=False,
             logging_level=logging.ERROR,
-            object_store_memory=_OBJECT_STORE_BYTES,
+            object_store_memory=store_bytes,
         )
     except (RayError, ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise LostRankError(f"Ray does not start: {_last_line(error)}") from error

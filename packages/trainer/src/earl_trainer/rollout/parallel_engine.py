@@ -264,6 +264,8 @@ class ParallelEngine:
             self._settings.num_ranks,
             partial(self._make_rank, self._settings, tp=tp),
             address=self._placement.ray_address,
+            # Those in use, and those that follow while they are still being read.
+            shared_bytes=2 * sum(spec.num_bytes for spec in self._settings.parameters),
         )
 
     def _ranks_of(self, engine: int) -> tuple[int, ...]:
@@ -287,9 +289,14 @@ class ParallelEngine:
     def _send(self, role: str, model: PreTrainedModel) -> None:
         parameters, specs = dict(model.named_parameters()), self._settings.parameters
         layout = self._settings.layout(self._tp)
+        # The copies of a shard are cut, and kept for reading, once.
+        packed = {
+            layout.shard_of(rank): self._ranks.share(pack_shards(parameters, specs, layout, rank))
+            for rank in range(layout.tp)
+        }
         self._ranks.call_each(
             {
-                rank: (role, self._version, pack_shards(parameters, specs, layout, rank))
+                rank: (role, self._version, packed[layout.shard_of(rank)])
                 for rank in range(self._settings.num_ranks)
             },
             "load",
