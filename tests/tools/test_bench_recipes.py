@@ -80,7 +80,7 @@ def test_the_small_recipe_is_judged_by_its_worst_run(bench, measured):
         ("tiny_win_rate", {"wins": (0.1, 0.3, 0.57)}),
         ("tiny_illegal_rate", {"illegal": (0.9, 0.05, 0.02)}),
         ("tiny_wall", {"wall_s": 301.0}),
-        ("tiny_peak_memory", {"peak_bytes": 2**31 + 2**20}),
+        ("tiny_peak_memory", {"peak_bytes": 2**32 + 2**20}),
     ],
 )
 def test_one_bad_run_misses_the_goal(bench, measured, name, change):

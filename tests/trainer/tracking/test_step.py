@@ -131,6 +131,9 @@ def test_a_switch_is_told_to_the_selector_and_recorded(outcome):
     assert metrics["selector/switch_failed"] == 0.0
     assert metrics["drift/max_logprob_difference"] == 1e-6
     assert "time/switch_s" not in outcome.record().metrics
+    failed = replace(outcome, choice=replace(outcome.choice, switch=replace(switch, tp=1)))
+    assert failed.report().switch_s is None
+    assert failed.record().metrics["selector/switch_failed"] == 1.0
 
 
 def test_scripted_play_is_no_time_of_an_engine(outcome):

@@ -95,7 +95,7 @@ def _draw_resident(axes: Axes, rows: Sequence[Row]) -> None:
         axes.set_yscale("log")
     else:
         axes.set_ylim(0, None)
-    axes.set(title="tokens resident in one engine")
+    axes.set(title="resident tokens")
     for before, after in itertools.pairwise(rows):
         if before["selector/tp"] != after["selector/tp"]:
             axes.axvline(after["step"], color="0.4", linestyle=":")

@@ -93,7 +93,8 @@ class StepOutcome:
             max_context_tokens=max(lengths),
             resident_tokens=resident_tokens,
             rollout_s=slowest_s if generated else None,
-            switch_s=None if switch is None else switch.switch_s,
+            # What a failure took, and starting anew, is no price of a change.
+            switch_s=switch.switch_s if switch is not None and switch.done else None,
         )
 
     def record(self) -> StepRecord:
