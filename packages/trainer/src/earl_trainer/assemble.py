@@ -139,7 +139,7 @@ def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None,
         model=model,
         tokenizer=loaded.tokenizer,
         engine=engine,
-        collector=_make_collector(config, folder, game, chat, engine, team),
+        collector=_make_collector(config, folder, game, chat, state, engine, team),
         selector=selector,
         phases=_make_phases(config, game, chat, engine),
         evaluation_policy=LanguagePolicy(engine, temperature=config.evaluation.temperature),
@@ -212,13 +212,14 @@ def _make_collector(
     folder: Path,
     game: Game,
     chat: ChatFormat,
+    state: RunState,
     engine: Engine,
     team: Team,
 ) -> Collector:
     if config.self_play:
         opponent = None
     elif config.opponent in PAST_MODELS:
-        opponent = _make_past_models(config, folder, chat, engine, team)
+        opponent = _make_past_models(config, folder, chat, state, engine, team)
     else:
         opponent = make_opponent(config.opponent)
     return Collector(
@@ -233,7 +234,12 @@ def _make_collector(
 
 
 def _make_past_models(
-    config: RunConfig, folder: Path, chat: ChatFormat, engine: Engine, team: Team
+    config: RunConfig,
+    folder: Path,
+    chat: ChatFormat,
+    state: RunState,
+    engine: Engine,
+    team: Team,
 ) -> PastModels:
     def load(model_folder: Path) -> LanguagePolicy:
         loaded = load_folder(model_folder, device=config.model.device)
@@ -248,7 +254,7 @@ def _make_past_models(
         sampling=config.opponent.partition(":")[2],
         every_steps=config.tracking.checkpoint_every_steps,
         load=load,
-        version=lambda: engine.version,
+        version=lambda: state.step,
         team=team,
     )
 
