@@ -172,7 +172,9 @@ def expected_context_tokens(config: RunConfig, game: Game, chat: ChatFormat) -> 
     if isinstance(tokens, Failure):
         return limit  # `check_context` says so.
     prompt_tokens, turn_tokens = tokens
-    return min(limit, prompt_tokens + -(-game.max_moves // game.num_seats) * turn_tokens)
+    later_turns = -(-game.max_moves // game.num_seats) - 1
+    whole = prompt_tokens + later_turns * turn_tokens + config.rollout.max_reply_tokens
+    return min(limit, whole)
 
 
 def check_context(
