@@ -33,7 +33,7 @@ def test_the_collapse_has_memory_for_two_games_of_an_episode_and_with_another_ra
         max_context_tokens=config.model.max_positions,
         seed=0,
     )
-    memory = make_memory_model(config.selector, model)
+    memory = make_memory_model(config, model)
     one, two = (
         context_share(
             config,
