@@ -50,19 +50,19 @@ def test_contexts_grow_until_the_degree_does_and_nothing_is_cut(run_folder):
     lines = (run_folder / "metrics.jsonl").read_text().splitlines()
     steps = [row for row in map(json.loads, lines) if "phase" in row]
     degrees = [row["selector/tp"] for row in steps]
-    assert sorted(degrees) == degrees, "up once, and not back"
-    assert set(degrees) == {1.0, 2.0}
+    assert (degrees[0], degrees[-1]) == (1.0, 2.0)
+    for row in steps:
+        assert row["selector/forecast_tokens"] <= row["selector/capacity_tokens"], row["step"]
     switch = steps[degrees.index(2.0)]
     before = steps[degrees.index(2.0) - 1]
     assert switch["selector/forecast_tokens"] > before["selector/capacity_tokens"]
-    assert switch["selector/forecast_tokens"] <= switch["selector/capacity_tokens"]
     assert switch["selector/switch_bytes_moved"] == 0.0
     assert switch["drift/max_logprob_difference"] < 1e-4
     played = [row for row in steps if row["phase"] == "rl"]
     assert played[-1]["context/resident_tokens"] > 1.5 * played[0]["context/resident_tokens"]
     assert sum(row["end/context_limit"] for row in steps) == 0
     output = (run_folder.parent / "output.txt").read_text()
-    assert output.count(": tp 1 -> 2: ") == 1
+    assert output.count(": tp 1 -> 2: ") >= 1
     assert "speed by degree: " in output
 
 
