@@ -182,13 +182,14 @@ def test_new_weights_speak_at_once_and_old_caches_are_forgotten(engine, embedded
 
 
 def test_an_interrupt_ends_all_replies_with_what_there_is(engine, model):
-    requests = make_requests(16, temperature=1.0, max_new_tokens=400, seed=6)
+    # Many more than the cache holds at once, so that a fast machine is not done before the timer.
+    requests = make_requests(512, temperature=1.0, max_new_tokens=400, seed=6)
     timer = threading.Timer(0.3, engine.interrupt)
     timer.start()
     replies = engine.generate(requests)
     timer.join()
     aborted = [each for each in replies if each.finish_reason is FinishReason.ABORT]
-    assert aborted
+    assert any(reply.ids for reply in aborted)
     for reply in aborted:
         assert len(reply.ids) == len(reply.logprobs) < 400
     # The next batch is not touched by it.
