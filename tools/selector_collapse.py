@@ -1,13 +1,12 @@
 """The failure that EARL tells of, and the same run with the selector: tictactoe-collapse.
 
-    python tools/selector_collapse.py [--quick]
+    python tools/bench_selector.py --only collapse
 
 Contexts grow because games are added to them; at one degree memory cuts them, with a second one the
 selector changes to it in time. Mean return is that of `reward/mean`, averaged over eight steps of
 reinforcement learning; the interval of the peak is Student's, from the eight steps it is made of.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -18,8 +17,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from bench_section import Row, Section
 from benchmarking import Figure
-from selector_section import Row, Section
 
 RECIPE = "tictactoe-collapse"
 SEEDS = (0, 1, 2, 3, 4)
@@ -109,20 +108,3 @@ def measure(quick: bool) -> Section:
                 extra = _QUICK if quick else ()
                 rows.append(judge(seed, label, run(seed, Path(folder) / "run", (*options, *extra))))
     return Section(figures=make_figures(rows), rows=rows)
-
-
-def main() -> None:
-    """Measure and print; `bench_selector.py` stores."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="one short run of each kind")
-    section = measure(parser.parse_args().quick)
-    for row in section.rows:
-        print(row)
-    for name, figure in section.figures.items():
-        print(name, figure.to_dict())
-
-
-if __name__ == "__main__":
-    main()

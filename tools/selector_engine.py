@@ -1,13 +1,12 @@
 """The embedded engine at degrees 1 and 2 on two ranks: tokens, drift, bytes and times of switches.
 
-    python tools/selector_engine.py [--quick]
+    python tools/bench_selector.py --only engine
 
 A cold start is new rank processes in a Ray cluster that runs already, until their first token; a
 switch is `ParallelEngine.resize` with all that belongs to it, the scored probe included, and the
 first token after it.
 """
 
-import argparse
 import logging
 import time
 from collections.abc import Generator, Sequence
@@ -17,11 +16,12 @@ from statistics import median
 from typing import Any
 
 import ray
+from bench_section import Row, Section
 from benchmarking import Figure
 from earl_selector import DeviceSpec, MemoryModel, ModelShape
+from earl_trainer.parallel.placement import Placement
 from earl_trainer.rollout.engine import Completion, FinishReason
-from earl_trainer.rollout.parallel_engine import ParallelEngine, Placement
-from selector_section import Row, Section
+from earl_trainer.rollout.parallel_engine import ParallelEngine
 from selector_vllm import compare, make_model, make_requests
 from transformers import LlamaForCausalLM
 
@@ -190,20 +190,3 @@ def measure(quick: bool) -> Section:
         figures=make_figures(switches, cold_s, overflow, identical=identical),
         rows=[*switches, *starts, overflow],
     )
-
-
-def main() -> None:
-    """Measure and print; `bench_selector.py` stores."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="one switch there and back")
-    section = measure(parser.parse_args().quick)
-    for row in section.rows:
-        print(row)
-    for name, figure in section.figures.items():
-        print(name, figure.to_dict())
-
-
-if __name__ == "__main__":
-    main()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
+from bench_section import Row, Section
 from benchmarking import Figure
 from earl_selector.activations import Recompute, gpt_layer_activation_bytes
 from earl_selector.fig3 import (
@@ -19,7 +20,6 @@ from earl_selector.memory import MemoryModel
 from earl_selector.roofline import RooflineThroughput
 from earl_selector.specs import DEVICE_SPECS, MODEL_SHAPES
 from earl_selector.training import TrainingMemory
-from selector_section import Row, Section
 
 _GIB = 2**30
 # What engines are commonly given of a device, and 2 to 4 GB for activations, context, graphs and

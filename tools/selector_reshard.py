@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
+from bench_section import Section
 from benchmarking import Figure
 from earl_selector import (
     MODEL_SHAPES,
@@ -17,7 +18,6 @@ from earl_selector import (
     ParameterSpec,
     plan_reshard,
 )
-from selector_section import Section
 
 NESTED = (1, 2, 4, 8)
 UNCHAINED = (3, 4)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
 
+from bench_section import Section
 from benchmarking import Figure
 from earl_selector import (
     DEVICE_SPECS,
@@ -31,7 +32,6 @@ from earl_selector import (
 )
 from earl_selector.roofline import RooflineThroughput
 from earl_selector.traces import TRACE_SEEDS
-from selector_section import Section
 
 DEGREES = (4, 8)
 NUM_DEVICES = 8

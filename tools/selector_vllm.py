@@ -1,21 +1,20 @@
 """vLLM at degrees 1 and 2: how long a switch takes, and whether the replies stay the same.
 
-    python tools/selector_vllm.py [--quick]
+    python tools/bench_selector.py --only vllm
 
 On a CPU vLLM cannot sleep, so each switch ends its processes and starts new ones; most of that time
 is their imports.
 """
 
-import argparse
 import time
 from collections.abc import Sequence
 
 import torch
+from bench_section import Row, Section
 from benchmarking import Figure
 from earl_selector import DeviceSpec, MemoryModel, ModelShape
 from earl_trainer.rollout.engine import Completion, Request
 from earl_trainer.rollout.vllm_engine import VllmEngine
-from selector_section import Row, Section
 from transformers import LlamaConfig, LlamaForCausalLM
 
 _STOP_IDS = frozenset({2, 3, 4})
@@ -170,20 +169,3 @@ def measure(quick: bool) -> Section:
     finally:
         engine.close()
     return Section(figures=make_figures(rows, start_s=start_s), rows=rows)
-
-
-def main() -> None:
-    """Measure and print; `bench_selector.py` stores."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="one switch there and back")
-    section = measure(parser.parse_args().quick)
-    for row in section.rows:
-        print(row)
-    for name, figure in section.figures.items():
-        print(name, figure.to_dict())
-
-
-if __name__ == "__main__":
-    main()

@@ -14,12 +14,17 @@ SOURCES = sorted(
 # The only modules that may import these; each is heavy, optional, or somebody else's API.
 HOMES = {
     "wandb": {"tracking/wandb_sink.py"},
-    "matplotlib": {"tracking/plot.py", "cli/comparison_plot.py", "cli/tp_plot.py"},
+    "matplotlib": {
+        "tracking/plot.py",
+        "cli/comparison_plot.py",
+        "cli/tp_plot.py",
+        "cli/async_plot.py",
+    },
     "rich": {"tracking/console.py", "cli/profile_progress.py"},
     "tokenizers": {"models/tiny.py"},
     "pydantic": {"config.py", "overrides.py"},
     "yaml": {"overrides.py"},
-    "ray": {"parallel/ray_ranks.py"},
+    "ray": {"parallel/ray_ranks.py", "asynchronous/pool.py"},
     "vllm": {"rollout/vllm_library.py"},
 }
 

@@ -37,6 +37,7 @@ def test_prediction_is_that_of_the_chosen_degree():
     assert DECISION.predicted_s is None
     weighed = replace(DECISION, alternatives=(alternative(2, 30.0), alternative(4, 20.0)))
     assert weighed.predicted_s == 20.0
+    assert replace(weighed, in_seconds=False).predicted_s is None
 
 
 def test_net_gain_is_what_is_saved_while_it_lasts_less_the_round_trip():

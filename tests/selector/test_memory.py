@@ -22,6 +22,16 @@ def test_weights_of_a_rank_are_a_share_of_the_matrices_and_all_of_the_norms():
     assert QWEN_ON_H100.weights_bytes(4) == 2 * (num_sharded // 4 + num_norms) == 36_355_080_192
 
 
+def test_a_vocabulary_that_is_not_split_lies_whole_on_every_rank():
+    whole = replace(QWEN_ON_H100, splits_vocabulary=False)
+    num_vocab = 2 * 152_064 * 8192
+    assert whole.weights_bytes(1) == QWEN_ON_H100.weights_bytes(1)
+    more_bytes = whole.weights_bytes(4) - QWEN_ON_H100.weights_bytes(4)
+    assert more_bytes == 2 * (num_vocab - num_vocab // 4)
+    lost_tokens = QWEN_ON_H100.capacity_tokens(4) - whole.capacity_tokens(4)
+    assert lost_tokens == pytest.approx(more_bytes / 81_920, abs=1)
+
+
 def test_cache_of_a_token_is_split_over_kv_heads_and_replicated_beyond_them():
     assert QWEN_ON_H100.kv_bytes_per_token(1) == 327_680
     assert [QWEN_ON_H100.kv_bytes_per_token(tp) for tp in (2, 4, 8)] == [163_840, 81_920, 40_960]

@@ -15,12 +15,12 @@ def report_of(step, resident_tokens, *, num_responses=10, max_context_tokens=50)
     )
 
 
-def look(*reports, max_context_tokens=100):
-    return look_ahead(reports, num_responses=3, max_context_tokens=max_context_tokens)
+def look(*reports, max_context_tokens=100, num_responses=10):
+    return look_ahead(reports, num_responses=num_responses, max_context_tokens=max_context_tokens)
 
 
 def test_without_reports_every_response_counts_as_full_length():
-    outlook = look()
+    outlook = look(num_responses=3)
     assert (outlook.num_responses, outlook.resident_tokens) == (3, 300)
     assert outlook.likely_context_tokens == (100,)
     assert outlook.steps_within(1000) == inf
@@ -41,10 +41,19 @@ def test_forecast_stays_within_the_limit_of_each_response():
 
 
 def test_growth_is_that_of_each_response():
-    outlook = look(report_of(0, 200), report_of(1, 440, num_responses=20))
+    outlook = look(report_of(0, 200), report_of(1, 440, num_responses=20), num_responses=20)
     # 20 tokens each, then 22: 24 tokens each of 20 responses.
     assert outlook.resident_tokens == 480
     assert outlook.num_responses == 20
+
+
+def test_forecast_is_for_the_responses_of_the_next_rollout():
+    steady = report_of(0, 400), report_of(1, 400)
+    assert look(*steady, num_responses=15).resident_tokens == 600
+    assert set(look(*steady, num_responses=15).likely_context_tokens) == {40}
+    assert look(*steady, num_responses=5).resident_tokens == 200
+    # What was seen beyond the limit can happen again to each of them.
+    assert look(report_of(0, 1500), num_responses=20).resident_tokens == 3000
 
 
 def test_likely_lengths_scatter_as_the_latest_did():

@@ -9,6 +9,7 @@ from earl_selector import (
     MemoryModel,
     ModelShape,
     Policy,
+    Refusal,
     SelectorPolicy,
     SelectorState,
 )
@@ -200,6 +201,16 @@ def test_measured_times_rescale_the_predictions():
     assert decision.predicted_s == 100.0
 
 
+def test_an_order_that_was_only_assumed_predicts_no_seconds_until_a_rollout_was_timed():
+    for policy in (POLICY, replace(TWO, in_seconds=False)):
+        first, state = policy.update(policy.init(), None)
+        scripted, state = policy.update(state, report_of(0, 200))
+        timed, _ = policy.update(state, report_of(1, 200, rollout_s=100.0))
+        assert (first.predicted_s, scripted.predicted_s) == (None, None)
+        assert timed.predicted_s == pytest.approx(100.0)
+    assert run(TWO, [200])[-1].predicted_s == 50.0, "measured before the run"
+
+
 def test_the_latest_measured_switch_replaces_the_assumed_one():
     policy = replace(TWO, switch_s=1000.0)
     _, state = policy.update(policy.init(), None)
@@ -214,6 +225,64 @@ def test_growth_is_not_mistaken_for_a_change_in_the_number_of_responses():
     _, state = POLICY.update(POLICY.init(), report_of(0, 200, num_responses=10))
     decision, _ = POLICY.update(state, report_of(1, 400, num_responses=20))
     assert decision.forecast_tokens == 400
+
+
+def test_the_next_rollout_may_have_other_responses_than_the_last():
+    _, state = POLICY.update(POLICY.init(), report_of(0, 400))
+    more, _ = POLICY.update(state, report_of(1, 400), num_responses=15)
+    assert (more.forecast_tokens, more.tp) == (600, 2)
+    assert more.reason == "grows: forecast 600 > capacity 458 at tp 1"
+    same, _ = POLICY.update(state, report_of(1, 400))
+    assert (same.forecast_tokens, same.tp) == (400, 1)
+    first, _ = POLICY.update(POLICY.init(), None, num_responses=10)
+    assert first.forecast_tokens == 1000
+
+
+def refuse_always(policy, residents, refused_tp):
+    """Run on an engine that does not take one degree; return what was decided."""
+    state, report, decided = policy.init(), None, []
+    for step, resident_tokens in enumerate(residents):
+        decision, state = policy.update(state, report)
+        decided.append(decision)
+        if decision.tp == refused_tp:
+            state = state.refuse(decision.previous_tp)
+        report = report_of(step, resident_tokens)
+    return decided
+
+
+def test_a_degree_that_the_engine_did_not_take_is_left_out_while_another_holds_the_forecast():
+    wide = replace(POLICY, max_context_tokens=400)
+    decided = refuse_always(wide, [600] * 20, refused_tp=2)
+    assert [each.tp for each in decided] == [1, 2, *[4] * 18]
+    assert decided[2].reason == "grows: forecast 600 > capacity 458 at tp 1"
+
+
+def test_where_no_other_holds_the_forecast_it_is_tried_again_ever_more_seldom():
+    decided = refuse_always(replace(POLICY, degrees=(1, 2)), [600] * 20, refused_tp=2)
+    tried = [step for step, each in enumerate(decided) if each.tp == 2]
+    assert tried == [1, 3, 7, 15]
+    assert decided[2].reason == "queues: forecast 600 > capacity 458 at tp 1"
+    assert decided[2].queues
+
+
+def test_a_degree_that_the_engine_runs_at_is_not_refused_any_more():
+    _, state = POLICY.update(replace(POLICY.init(), tp=2).refuse(1), report_of(0, 200))
+    assert [each.tp for each in state.refusals] == [2]
+    _, state = POLICY.update(state, report_of(1, 200), current_tp=2)
+    assert state.refusals == ()
+    assert SelectorState(tp=4, reports=()).refuse(2).refusals == (Refusal(tp=4, step=-1),)
+
+
+def test_who_is_wanted_back_each_time_leaves_only_for_what_pays_the_way_each_time():
+    # tp 1 saves 12.5 s of each rollout: for good it is worth any switch, for once two of 6 s.
+    stay = replace(TWO, switch_s=7.0)
+    assert degrees(replace(stay, num_responses=10), [200] * 40)[-1] == 1
+    for switch_s, expected in ((7.0, 2), (6.0, 1)):
+        policy = replace(TWO, switch_s=switch_s, returns=True)
+        _, state = policy.update(policy.init(), None, current_tp=2)
+        for step in range(40):
+            decision, state = policy.update(state, report_of(step, 200), current_tp=2)
+            assert decision.tp == expected
 
 
 def test_nothing_measured_leaves_the_degree_and_the_state_as_they_are():
@@ -291,8 +360,9 @@ def test_forecast_is_never_below_what_was_observed_last(residents):
 def test_no_rollout_is_let_overflow_where_a_larger_degree_is_predicted_faster(residents):
     for decision in run(replace(POLICY, max_context_tokens=400, switch_s=1e6), residents):
         if decision.forecast_tokens > decision.capacity_tokens:
-            larger = [each for each in decision.alternatives if each.tp > decision.tp]
-            assert decision.predicted_s <= min([each.rollout_s for each in larger], default=1e9)
+            seconds = {each.tp: each.rollout_s for each in decision.alternatives}
+            larger = [seconds[tp] for tp in seconds if tp > decision.tp]
+            assert seconds[decision.tp] <= min(larger, default=1e9)
 
 
 @settings(max_examples=20, deadline=None)

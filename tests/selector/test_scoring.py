@@ -34,6 +34,12 @@ def test_capacity_equals_the_sum_done_by_hand():
     assert MEMORY.capacity_tokens(2) == (100_000 - 19_264) // 320 == 252
 
 
+def test_a_vocabulary_that_is_not_split_lies_whole_on_every_rank():
+    whole = replace(MEMORY, splits_vocabulary=False)
+    assert whole.weights_bytes(2) == MEMORY.weights_bytes(2) + 2 * 16 * 32 // 2
+    assert whole.weights_bytes(1) == MEMORY.weights_bytes(1)
+
+
 def test_logits_of_the_whole_vocabulary_lie_on_every_rank():
     large = replace(MEMORY, shape=replace(SHAPE, vocab_size=1000))
     assert [large.bytes_per_token(tp) for tp in (1, 2, 4)] == [10_000] * 3

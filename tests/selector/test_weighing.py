@@ -75,6 +75,21 @@ def test_safe_step_is_taken_before_the_larger_risky_one():
     assert weighing.choose()[0] == 2
 
 
+def test_who_comes_back_each_time_pays_the_round_trip_each_time():
+    there = alternative(2, 7.0, dwell_steps=100.0, round_trip_s=3.0)
+    weighing = weigh(1, 50, alternative(1, 10.0), there)
+    assert weighing.choose()[0] == 2, "who stays pays it once"
+    assert weighing.choose_for_once() == (1, "holds 50 of 100 tokens")
+    cheaper = weigh(1, 50, alternative(1, 10.0), replace(there, round_trip_s=2.0))
+    assert cheaper.choose_for_once() == (2, "tp 2 saves 10%, the way there and back included")
+
+
+def test_who_comes_back_each_time_is_not_driven_away_by_what_does_not_fit_at_once():
+    overflowing = weigh(1, 101, alternative(1, 9.0), alternative(2, 8.9, round_trip_s=1.0))
+    assert overflowing.choose()[0] == 2
+    assert overflowing.choose_for_once()[0] == 1
+
+
 def test_degree_that_may_not_be_used_is_left():
     weighing = weigh(8, 50, alternative(1, 5.0), alternative(2, 4.0))
     assert weighing.choose() == (2, "tp 8 is not among the usable (1, 2)")

@@ -20,12 +20,14 @@ def counted(load_tool, tool, monkeypatch):
         def measure(quick):
             counts[name] += 1
             figures = {"times": figure_class(value=counts[name], unit="", goal="")}
-            return tool.Section(figures=figures, rows=[{"quick": quick, "note": f"{name} ran"}])
+            return load_tool("bench_section").Section(
+                figures=figures, rows=[{"quick": quick, "note": f"{name} ran"}]
+            )
 
         return measure
 
     measures = {name: measure_as(name) for name in counts}
-    monkeypatch.setattr(tool, "find_measures", lambda: measures)
+    monkeypatch.setattr(tool, "find_measures", lambda subject, names: measures)
     monkeypatch.setattr(tool, "draw_selector", lambda rows, target: None)
     return counts
 
@@ -36,7 +38,7 @@ def read(target):
 
 
 def test_parts_that_there_are_can_be_measured(tool):
-    measures = tool.find_measures()
+    measures = tool.find_measures(tool.SUBJECT, tool.NAMES)
     assert list(measures)[:3] == ["fig3", "traces", "reshard"]
     assert set(measures) <= set(tool.NAMES)
 

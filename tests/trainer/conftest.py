@@ -34,6 +34,17 @@ def tiny_chat(tiny_tokenizer):
     return ChatFormat(tiny_tokenizer)
 
 
+class _Mute:
+    def reply(self, queries):
+        raise AssertionError("nobody was to reply")
+
+
+@pytest.fixture(scope="session")
+def mute_policy():
+    """A policy that is only handed on."""
+    return _Mute()
+
+
 @pytest.fixture(scope="session")
 def tiny_model(tiny_tokenizer):
     """Shared and read-only: a test that changes weights copies it.

@@ -1,9 +1,11 @@
 """From a config to what generates and what chooses its degree."""
 
+import copy
 from dataclasses import replace
 
 import pytest
 from earl_selector import (
+    ContextReport,
     Deployment,
     DeviceSpec,
     ModelShape,
@@ -18,7 +20,10 @@ from earl_trainer.config import (
     WarmupConfig,
 )
 from earl_trainer.engines import judge_speed, make_engine, make_memory_model, make_selector
+from earl_trainer.parallel.blueprint import Blueprint
+from earl_trainer.parallel.tp_plan import list_parameters
 from earl_trainer.rollout.transformers_engine import TransformersEngine
+from transformers import LlamaForCausalLM
 
 
 def config_of(*, overflow="queue", engine="transformers", **selector):
@@ -87,6 +92,7 @@ def test_ranks_that_cannot_hold_a_reference_too_are_refused_at_once(tiny_model, 
         device=DeviceSpec.cpu(1),
         bytes_per_parameter=4,
         utilisation=1.0,
+        splits_vocabulary=False,
     )
     enough = scoring.required_memory_bytes(2, 256)
     config = config_of(tp_degrees=(2,), num_devices=2, prepare_on="ranks", memory_bytes=enough)
@@ -94,6 +100,37 @@ def test_ranks_that_cannot_hold_a_reference_too_are_refused_at_once(tiny_model, 
     with_reference = replace(config, algorithm=AlgorithmConfig(kl_coefficient=0.1))
     with pytest.raises(ValueError, match=r"selector.prepare_on ranks: no tp of \(2,\) holds one"):
         engine_of(with_reference, tiny_model, tiny_chat)
+
+
+@pytest.mark.parametrize("vocab_size", [24, 25])
+def test_the_memory_of_weights_is_what_ranks_hold(vocab_size, tiny_model):
+    model_config = copy.deepcopy(tiny_model.config)
+    model_config.vocab_size = vocab_size
+    model = LlamaForCausalLM(model_config)
+    memory = make_memory_model(config_of(tp_degrees=(1, 2), num_devices=2), model)
+    assert memory.splits_vocabulary == (vocab_size == 24)
+    parameters = list_parameters(Blueprint.of(model), (1, 2))
+    for tp in (1, 2):
+        held_bytes = sum(
+            spec.num_bytes // (1 if spec.sharded_dim is None else tp) for spec in parameters
+        )
+        assert memory.weights_bytes(tp) == held_bytes
+    assert make_memory_model(config_of(engine="vllm", tp_degrees=(1, 2)), model).splits_vocabulary
+
+
+def test_an_assumed_order_of_speed_is_none_in_seconds(tiny_model):
+    selector = make_selector(config_of(overflow="cut"), tiny_model)
+    decision, state = selector.update(selector.init(), None)
+    assert decision.predicted_s is None
+    timed = ContextReport(
+        step=0,
+        num_responses=128,
+        mean_context_tokens=50.0,
+        max_context_tokens=50,
+        resident_tokens=6400,
+        rollout_s=2.0,
+    )
+    assert selector.update(state, timed)[0].predicted_s == pytest.approx(2.0)
 
 
 def test_a_context_that_fits_the_memory_but_not_in_whole_blocks_of_vllm_is_refused(

@@ -5,6 +5,7 @@ import signal
 import earl_envs
 from earl_envs.games.tic_tac_toe import TicTacToe
 from earl_trainer.launch import run_to_end
+from earl_trainer.rollout.capacity_error import CapacityError
 
 
 class BrokenAfterTheStart(TicTacToe):
@@ -26,6 +27,20 @@ def test_a_run_that_cannot_go_on_says_why_in_one_line(
     assert display.notes[-1].startswith("earl: none of 16 episodes gave anything to train on")
     assert "no move is possible" in display.notes[-1]
     assert "\n" not in display.notes[-1]
+
+
+def test_a_context_that_no_engine_holds_ends_the_run_in_one_line(
+    tmp_path, small_config, open_run, silent_display
+):
+    def overflow(step, stage):
+        if (step, stage) == (1, "rollout"):
+            raise CapacityError("a context of 126 tokens does not fit the capacity of 100 tokens")
+
+    display = silent_display(overflow)
+    assert run_to_end(open_run(small_config(), tmp_path, display=display)) == 1
+    assert display.notes[-1] == (
+        "earl: a context of 126 tokens does not fit the capacity of 100 tokens"
+    )
 
 
 def test_a_finished_run_says_what_learning_brought_and_where_the_results_are(

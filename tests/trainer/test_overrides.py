@@ -205,6 +205,6 @@ def test_field_names_are_in_the_order_of_the_definition():
     names = field_names()
 
     assert names[:4] == ["recipe", "seed", "env", "opponent"]
-    assert names[4:7] == ["rollout_workers", "learner_workers", "model.name"]
+    assert names[4:8] == ["rollout_workers", "learner_workers", "max_staleness", "model.name"]
     assert names[-1] == "tracking.keep_checkpoints"
     assert len(set(names)) == len(names)

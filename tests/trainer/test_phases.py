@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from earl_trainer.config import AlgorithmConfig, RunConfig
+from earl_trainer.experience.packing import pack_karmarkar_karp
 from earl_trainer.overrides import resolve
 from earl_trainer.phases import RL, WARMUP, freeze_copy, plan_phases
 
@@ -91,6 +92,16 @@ def test_a_phases_learner_takes_clipping_from_the_config(tiny_model):
 
     settings = learner._objective.settings
     assert (settings.clip_low, settings.clip_high) == (0.1, 0.3)
+
+
+def test_a_phases_learner_packs_as_the_config_says(tiny_model):
+    (_, reinforcement), _, config = planned(
+        learner={"packing": "karmarkar-karp", "max_microbatch_tokens": 777}
+    )
+    settings = reinforcement.make_learner(config, tiny_model)._settings
+
+    assert settings.packing is pack_karmarkar_karp
+    assert settings.max_microbatch_tokens == 777
 
 
 def test_a_frozen_copy_stays_as_it_was(make_llama):

@@ -79,6 +79,11 @@ REFUSALS = [
         "vLLM spreads over processes of its own: with rollout.engine vllm rollout_workers must be",
     ),
     (
+        "--rollout.max-context-tokens 600 --learner.max-microbatch-tokens 599",
+        "a sequence is computed in one piece: learner.max_microbatch_tokens must be at least "
+        "rollout.max_context_tokens = 600, got 599",
+    ),
+    (
         "--model.hidden-size 130",
         "model.hidden_size must be an even multiple of model.num_heads, got 130 and 4",
     ),
@@ -112,6 +117,7 @@ def test_a_config_that_breaks_a_rule_is_refused_in_one_line(flags, message):
         "--evaluation.num-games 2",
         "--rollout-workers 128 --learner-workers 1000",
         "--model.hidden-size 8",
+        "--rollout.max-context-tokens 600 --learner.max-microbatch-tokens 600",
         "--opponent self",
         "--opponent pool:recency",
         "--opponent pool:rating --evaluation.opponent negamax:2",

@@ -1,10 +1,13 @@
 """Where a run stands, and what it keeps."""
 
 import json
+from dataclasses import replace
 
 import torch
 from earl_selector import ContextReport, SelectorState
 from earl_trainer.evaluation.match import MatchResult
+from earl_trainer.loop import train
+from earl_trainer.rollout.switch import Switch
 from earl_trainer.run import RunState
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -34,6 +37,85 @@ def test_a_state_survives_the_trip_through_json():
         evaluations={"initial": (0, RESULT), "before": (6, RESULT)},
     )
     assert RunState.from_dict(json.loads(json.dumps(state.to_dict()))) == state
+
+
+def test_an_engine_that_is_not_asked_gets_no_weights(tmp_path, small_config, open_run):
+    run, loads = open_run(small_config(), tmp_path), []
+    load = run.engine.load_weights
+
+    def note_and_load(version):
+        loads.append(version)
+        load(version)
+
+    run.engine.load_weights = note_and_load
+    run.begin()
+    train(run)
+    run.tracker.close()
+    # Six steps of warm-up, in which scripts play, then a match and four steps that it plays itself.
+    assert loads == [0, 6, 7, 8, 9, 10]
+    rows = map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines())
+    assert {row["staleness/max"] for row in rows if "staleness/max" in row} <= {0.0}
+
+
+REPORT = ContextReport(
+    step=5,
+    num_responses=8,
+    mean_context_tokens=30.0,
+    max_context_tokens=40,
+    resident_tokens=240,
+)
+
+
+def test_the_first_step_of_a_phase_is_forecast_with_its_number_of_episodes(
+    tmp_path, small_config, open_run
+):
+    run = open_run(small_config({"warmup": {"num_episodes": 8}}), tmp_path)
+    run.tracker.close()
+    run.state.selector, run.state.report = SelectorState(tp=1, reports=()), REPORT
+    run.state.step = 6
+    assert run.decide(16).decision.forecast_tokens == 480
+    run.state.step = 7
+    assert run.decide(16).decision.forecast_tokens == 240, "later on, as many as in the last step"
+
+
+class StubbornEngine:
+    """Stays at degree 1."""
+
+    version, tp, capacity_tokens = 0, 1, 1000
+
+    def __init__(self, problem):
+        self._problem = problem
+
+    def resize(self, tp):
+        if tp == self.tp:
+            return None
+        return Switch(from_tp=1, to_tp=tp, tp=1, switch_s=0.1, problem=self._problem)
+
+
+def test_a_degree_that_the_engine_did_not_take_is_remembered_and_said_once(
+    tmp_path, small_config, open_run
+):
+    run = open_run(small_config(), tmp_path)
+    run.tracker.close()
+    run.engine, run.state.step = StubbornEngine("no memory"), 7
+    tight = replace(
+        run.selector.memory, device=replace(run.selector.memory.device, memory_bytes=400_000)
+    )
+    run.selector = replace(run.selector, degrees=(1, 2), num_devices=2, memory=tight)
+    capacity = run.selector.fleet.capacity_tokens(1)
+    run.state.selector = SelectorState(tp=1, reports=())
+    run.state.report = replace(REPORT, resident_tokens=capacity + 1, num_responses=100)
+    choice = run.decide(16)
+    assert [each.tp for each in choice.selector.refusals] == [2]
+    assert choice.decision.tp == choice.selector.tp == 1
+    assert choice.decision.reason.endswith(
+        "no memory; tp 2 is left out while another holds the forecast"
+    )
+    run.state.selector = choice.selector
+    run.state.report = replace(run.state.report, step=6)
+    following = run.decide(16)
+    assert following.decision.tp == 1
+    assert "left out" not in following.decision.reason
 
 
 def test_a_match_is_played_once_per_step(tmp_path, small_config, open_run, silent_display):

@@ -22,6 +22,8 @@ def inputs(ratios, advantages, *, reference_ratios=None):
     return LossInputs(
         logprobs=logprobs,
         old_logprobs=old,
+        behaviour_logprobs=old,
+        staleness=torch.zeros_like(old),
         reference_logprobs=reference.detach(),
         advantages=torch.tensor([advantages]),
         mask=torch.ones(1, len(ratios), dtype=torch.bool),

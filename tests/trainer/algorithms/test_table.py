@@ -21,6 +21,8 @@ def test_a_loss_depends_on_the_old_logprobs_exactly_if_its_algorithm_says_so(nam
     given = LossInputs(
         logprobs=torch.tensor([[-1.0]]),
         old_logprobs=torch.tensor([[-1.0]]),
+        behaviour_logprobs=torch.tensor([[-1.0]]),
+        staleness=torch.zeros(1, 1),
         reference_logprobs=torch.tensor([[-1.0]]),
         advantages=torch.tensor([[1.0]]),
         mask=torch.ones(1, 1, dtype=torch.bool),

@@ -54,7 +54,7 @@ def test_the_command_ends_with_status_2_and_one_line(tmp_path):
     assert ended.stdout == ""
     assert ended.stderr == (
         "earl: unknown recipe 'tictacto-tiny'; did you mean 'tictactoe-tiny'? "
-        "(valid: tictactoe-collapse, tictactoe-smollm2, tictactoe-tiny)\n"
+        "(valid: tictactoe-async, tictactoe-collapse, tictactoe-smollm2, tictactoe-tiny)\n"
     )
 
 

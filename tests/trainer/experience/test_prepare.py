@@ -4,7 +4,7 @@ from earl_trainer.experience.prepare import Preparer
 
 
 def score_alone(model, rows, row, temperature):
-    """Log-probs of one row from a plain forward pass without padding or selection."""
+    """Log-probs of one row from a plain forward pass over it alone, all positions computed."""
     single = rows.select([row])
     ids = single.per_token["token_ids"].long()
     with torch.no_grad():
@@ -13,7 +13,7 @@ def score_alone(model, rows, row, temperature):
     return torch.where(single.per_token["mask"], torch.cat([torch.zeros(1), logprobs]), 0.0)
 
 
-@pytest.mark.parametrize("max_tokens", [1, 20, 1000])
+@pytest.mark.parametrize("max_tokens", [9, 20, 1000])
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_each_row_gets_the_logprobs_it_has_alone_in_whatever_batch(
     make_llama, make_rows, max_tokens, temperature
@@ -35,6 +35,17 @@ def test_each_scorer_fills_its_own_column_and_the_others_stay(make_llama, make_r
         assert torch.allclose(prepared.per_token[name], expected, atol=1e-5)
     assert prepared.per_token["rollout_logprobs"] is rows.per_token["rollout_logprobs"]
     assert prepared.per_row == rows.per_row
+
+
+def test_a_row_longer_than_a_pass_is_refused_with_both_lengths(make_llama, make_rows):
+    preparer = Preparer({"scored": make_llama()}, temperature=1.0, max_tokens=8)
+    with pytest.raises(ValueError, match="9 tokens does not fit a micro-batch of 8 tokens"):
+        preparer.prepare(make_rows([5, 9]))
+
+
+def test_no_rows_are_scored_without_a_pass(make_llama, make_rows):
+    preparer = Preparer({"scored": make_llama()}, temperature=1.0, max_tokens=8)
+    assert preparer.prepare(make_rows([5]).select([])).per_token["scored"].shape == (0,)
 
 
 def test_scoring_leaves_no_gradient_behind(make_llama, make_rows):

@@ -20,11 +20,14 @@ SUBJECT = ProfileSubject(model="tiny", device="cpu", engine="fake")
 class FakeRanks:
     """Two ranks that score at given speeds; a log-prob is minus the token, and the role's."""
 
-    def __init__(self, tokens_per_s):
+    def __init__(self, tokens_per_s, *, switch_s=0.01, refused_tp=None):
         self.tp = 1
         self.now_s = 0.0
         self.calls = []
+        self.wanted = []
         self._tokens_per_s = tokens_per_s
+        self._switch_s = switch_s
+        self._refused_tp = refused_tp
 
     def clock(self):
         return self.now_s
@@ -32,8 +35,9 @@ class FakeRanks:
     def resize(self, tp):
         if tp == self.tp:
             return None
-        old, self.tp = self.tp, tp
-        return Switch(from_tp=old, to_tp=tp, tp=tp, switch_s=0.01)
+        self.wanted.append(tp)
+        old, self.tp = self.tp, self.tp if tp == self._refused_tp else tp
+        return Switch(from_tp=old, to_tp=tp, tp=self.tp, switch_s=self._switch_s)
 
     def score(self, role, columns, *, temperature, max_tokens):
         longest = int(columns.lengths.max())
@@ -65,6 +69,7 @@ def policy():
         max_context_tokens=64,
         num_responses=4,
         deployment=Deployment.SHARING,
+        returns=True,
     )
 
 
@@ -161,3 +166,76 @@ def test_a_pass_holds_no_more_tokens_than_fit_the_ranks(policy):
     preparer.prepare(columns_of(8))
     (_, tp, _, max_tokens) = ranks.calls[0]
     assert max_tokens == policy.memory.capacity_tokens(tp)
+
+
+def test_a_row_that_does_not_fit_a_pass_is_one_all_the_same(policy):
+    ranks = FakeRanks(prefer_short)
+    preparer = RankPreparer(
+        ranks,
+        {"old_logprobs": "policy"},
+        policy,
+        temperature=1.0,
+        max_tokens=9,
+        clock=ranks.clock,
+    )
+    preparer.prepare(columns_of(12))
+    assert [call[3] for call in ranks.calls] == [12]
+
+
+def measured(ranks, policy):
+    return measure_scoring(
+        ranks,
+        policy,
+        SUBJECT,
+        role="policy",
+        context_tokens=(8, 16, 32, 64),
+        max_tokens=256,
+        clock=ranks.clock,
+    )
+
+
+def prepare_after_rollouts(ranks, policy, *, rollout_tp, num_steps):
+    """Prepare some steps, each after a rollout at a degree of its own; return what each took."""
+    preparer = RankPreparer(
+        ranks,
+        {"old_logprobs": "policy"},
+        policy,
+        temperature=1.0,
+        max_tokens=256,
+        clock=ranks.clock,
+    )
+    degrees = []
+    for _ in range(num_steps):
+        ranks.resize(rollout_tp)
+        preparer.prepare(columns_of(64))
+        degrees.append(ranks.tp)
+    return degrees
+
+
+@pytest.mark.parametrize(("switch_s", "prepare_tp"), [(0.4, 1), (0.3, 2)])
+def test_every_step_pays_for_the_way_there_and_back(policy, switch_s, prepare_tp):
+    # 256 tokens take 1.28 s at tp 1 and 0.64 s at tp 2.
+    ranks = FakeRanks(lambda tp, longest: 200.0 * tp, switch_s=switch_s)
+    table = measured(ranks, policy)
+    assert table.switch_s == pytest.approx(switch_s)
+    assert ranks.wanted == [2, 1], "there and back"
+    degrees = prepare_after_rollouts(ranks, with_table(policy, table), rollout_tp=1, num_steps=12)
+    assert set(degrees) == {prepare_tp}
+
+
+def test_the_speed_is_calibrated_at_the_degree_that_the_step_was_prepared_at(policy):
+    # Counted at the other degree, scoring would seem twice as fast, and not worth the way.
+    ranks = FakeRanks(lambda tp, longest: 200.0 * tp, switch_s=0.2)
+    degrees = prepare_after_rollouts(
+        ranks, with_table(policy, measured(ranks, policy)), rollout_tp=1, num_steps=12
+    )
+    assert degrees == [2] * 12
+
+
+def test_a_degree_that_the_ranks_do_not_take_is_not_asked_for_again(policy):
+    ranks = FakeRanks(lambda tp, longest: 200.0 * tp)
+    table = measured(ranks, policy)
+    ranks.wanted.clear()
+    ranks._refused_tp = 2
+    prepare_after_rollouts(ranks, with_table(policy, table), rollout_tp=1, num_steps=12)
+    assert ranks.wanted == [2]

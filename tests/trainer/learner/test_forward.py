@@ -1,44 +1,135 @@
 import pytest
 import torch
 from earl_trainer.learner.forward import score
+from earl_trainer.models.attention import use_attention
+from transformers import Qwen2Config, Qwen2ForCausalLM
 
-TOKENS = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
-MASK = torch.tensor([[False, True, False, False, True], [False, False, True, True, False]])
-
-
-@pytest.mark.parametrize("family", ["llama", "learned positions"])
-def test_padding_of_any_amount_changes_no_logprob(make_llama, make_gpt2, family):
-    model = make_llama() if family == "llama" else make_gpt2().eval()
-    logprobs, entropy = score(model, TOKENS, MASK, temperature=1.0)
-    assert (logprobs[MASK] < 0).all()
-    for width in (1, 7):
-        padded, padded_entropy = score(
-            model,
-            torch.nn.functional.pad(TOKENS, (0, width), value=8),
-            torch.nn.functional.pad(MASK, (0, width), value=False),
-            temperature=1.0,
-        )
-        assert torch.allclose(padded[:, :5], logprobs, atol=1e-6)
-        assert torch.allclose(padded_entropy[:, :5], entropy, atol=1e-6)
-        assert not padded[:, 5:].any()
+LENGTHS = [5, 7, 5, 2, 9, 2]
 
 
-def test_tokens_behind_a_trained_token_do_not_change_its_logprob(make_llama):
+def make_qwen2():
+    """Biases, and two heads to each pair of key and value."""
+    config = Qwen2Config(
+        vocab_size=11,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        initializer_range=0.3,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(3)
+        return Qwen2ForCausalLM(config).eval()
+
+
+@pytest.fixture(params=["llama", "shared keys", "learned positions"])
+def model(request, make_llama, make_gpt2):
+    made = {"llama": make_llama, "shared keys": make_qwen2, "learned positions": make_gpt2}
+    model = made[request.param]().eval()
+    use_attention(model)
+    return model
+
+
+@pytest.fixture
+def rows(make_rows):
+    return make_rows(LENGTHS)
+
+
+def score_rows(model, rows, *, temperature=1.0):
+    return score(
+        model,
+        rows.per_token["token_ids"].long(),
+        rows.per_token["mask"],
+        rows.lengths,
+        temperature=temperature,
+    )
+
+
+def score_one_by_one(model, rows, temperature):
+    """Log-probs and entropies from plain passes over one sequence each, all positions computed."""
+    logprobs, entropies = torch.zeros(rows.num_tokens), torch.zeros(rows.num_tokens)
+    for start, length in zip(rows.offsets().tolist(), rows.lengths.tolist(), strict=True):
+        ids = rows.per_token["token_ids"][start : start + length].long()
+        logits = model(input_ids=ids[None]).logits[0].float() / temperature
+        table = logits.log_softmax(-1)
+        logprobs[start + 1 : start + length] = table[:-1].gather(-1, ids[1:, None])[:, 0]
+        entropies[start + 1 : start + length] = torch.distributions.Categorical(
+            logits=logits[:-1]
+        ).entropy()
+    mask = rows.per_token["mask"]
+    return torch.where(mask, logprobs, 0.0), torch.where(mask, entropies, 0.0)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_packed_sequences_score_as_each_does_alone(model, rows, temperature):
+    logprobs, entropies = score_rows(model, rows, temperature=temperature)
+    expected, expected_entropies = score_one_by_one(model, rows, temperature)
+    assert (logprobs[rows.per_token["mask"]] < 0).all()
+    torch.testing.assert_close(logprobs, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(entropies, expected_entropies, atol=1e-5, rtol=0)
+
+
+def test_gradients_are_those_of_each_sequence_alone(model, rows):
+    weights = torch.linspace(-1.0, 1.0, rows.num_tokens)
+    gradients = []
+    for compute in (score_rows, score_one_by_one):
+        model.zero_grad()
+        (compute(model, rows, temperature=1.0)[0] * weights).sum().backward()
+        gradients.append(torch.cat([each.grad.flatten() for each in model.parameters()]))
+    own, expected = gradients
+    assert (own - expected).norm() < 1e-5 * expected.norm()
+
+
+def test_in_low_precision_packed_sequences_score_as_each_does_alone_up_to_rounding(
+    make_llama, rows
+):
+    model = make_llama(dtype=torch.bfloat16)
+    use_attention(model)
+    logprobs, _ = score_rows(model, rows)
+    expected, _ = score_one_by_one(model, rows, 1.0)
+    assert logprobs.dtype == torch.float32
+    # Eight bits of logits of about 3.
+    assert (logprobs - expected).abs().max() < 0.05
+    logprobs.sum().backward()
+    assert all(each.grad.isfinite().all() for each in model.parameters())
+
+
+def test_tokens_elsewhere_do_not_change_a_trained_tokens_logprob(model, rows):
+    before, _ = score_rows(model, rows)
+    tokens = rows.per_token["token_ids"]
+    tokens[5:12] = (tokens[5:12] + 1) % 11  # The second sequence.
+    after, _ = score_rows(model, rows)
+    assert torch.allclose(before[:5], after[:5], atol=1e-6)
+    assert torch.allclose(before[12:], after[12:], atol=1e-6)
+    assert (before[5:12] - after[5:12]).abs().max() > 1e-3
+
+
+def test_logits_are_computed_only_in_front_of_trained_tokens(make_llama, rows):
+    model, seen = make_llama(), []
+    use_attention(model)
+    model.lm_head.register_forward_hook(lambda _module, _inputs, out: seen.append(out.shape))
+    score_rows(model, rows)
+    assert seen == [(1, int(rows.per_token["mask"].sum()), 11)]
+
+
+def test_sequences_without_a_trained_token_give_zeros_with_zero_gradients(make_llama, rows):
     model = make_llama()
-    other = TOKENS.clone()
-    other[1, 3:] = 7
-    before, _ = score(model, TOKENS, MASK, temperature=1.0)
-    after, _ = score(model, other, MASK, temperature=1.0)
-    assert torch.allclose(before[0], after[0], atol=1e-6)
-    assert torch.allclose(before[1, 2], after[1, 2], atol=1e-6)
-    assert abs(before[1, 3] - after[1, 3]) > 1e-3
-
-
-def test_rows_without_a_trained_token_give_zeros_with_zero_gradients(make_llama):
-    model = make_llama()
-    logprobs, entropy = score(model, TOKENS, torch.zeros_like(MASK), temperature=1.0)
+    use_attention(model)
+    rows.per_token["mask"].zero_()
+    logprobs, entropy = score_rows(model, rows)
     assert not logprobs.any()
     assert not entropy.any()
     logprobs.sum().backward()
     gradients = [parameter.grad for parameter in model.parameters()]
     assert all(gradient is not None and not gradient.any() for gradient in gradients)
+
+
+@pytest.mark.parametrize("sequence", range(len(LENGTHS)))
+def test_the_first_token_of_no_sequence_can_be_trained(make_llama, rows, sequence):
+    model = make_llama()
+    use_attention(model)
+    rows.per_token["mask"][rows.offsets()[sequence]] = True
+    with pytest.raises(ValueError, match="first token of a sequence has no context"):
+        score_rows(model, rows)

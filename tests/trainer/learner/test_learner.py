@@ -15,6 +15,7 @@ from earl_trainer.algorithms.losses import (
     negative_log_likelihood,
 )
 from earl_trainer.experience.minibatches import shuffle_minibatches
+from earl_trainer.experience.packing import PACKINGS, pack_fewest_first
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.learner.learner import Learner, Objective, UpdateSettings
 from earl_trainer.learner.optimizer import MasterAdamW
@@ -23,6 +24,7 @@ from earl_trainer.types import RunFailedError
 from earl_trainer.workers.group import ALONE, Group
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerFast
 
 LENGTHS = [5, 9, 3, 7, 9, 4]
@@ -36,6 +38,7 @@ def make_learner(
     aggregation="token-mean",
     temperature=1.0,
     max_microbatch_tokens=1000,
+    packing=pack_fewest_first,
     workers=ALONE,
 ):
     return Learner(
@@ -47,7 +50,9 @@ def make_learner(
             aggregation=AGGREGATIONS[aggregation],
             temperature=temperature,
         ),
-        UpdateSettings(max_microbatch_tokens=max_microbatch_tokens, max_grad_norm=1.0),
+        UpdateSettings(
+            max_microbatch_tokens=max_microbatch_tokens, max_grad_norm=1.0, packing=packing
+        ),
         workers,
     )
 
@@ -114,14 +119,56 @@ def test_loss_and_metrics_of_a_minibatch_equal_the_sum_over_rows_done_by_hand(
     assert by_row["loss"] == pytest.approx(torch.stack(per_row).mean().item(), rel=1e-4)
 
 
+def padded_gradient(model, rows, aggregation):
+    """The likelihood's gradient from one plain pass over padded rows."""
+    lengths = rows.lengths.tolist()
+    ids, mask = (
+        pad_sequence(rows.per_token[name].split(lengths), batch_first=True)
+        for name in ("token_ids", "mask")
+    )
+    logprobs = model(input_ids=ids.long()).logits[:, :-1].log_softmax(-1)
+    logprobs = logprobs.gather(-1, ids[:, 1:, None].long())[..., 0]
+    losses = -rows.per_row["advantages"][:, None] * logprobs * mask[:, 1:]
+    if aggregation == "token-mean":
+        loss = losses.sum() / mask.sum()
+    else:
+        loss = (losses.sum(1) / mask.sum(1)).mean()
+    model.zero_grad()
+    loss.backward()
+    gradient = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+    return {"loss": loss.item()}, gradient
+
+
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
-def test_gradient_does_not_depend_on_the_split_the_padding_or_the_order(
-    make_llama, make_rows, aggregation
+def test_gradient_of_packed_rows_is_that_of_padded_ones(make_llama, make_rows, aggregation):
+    model, rows = make_llama(), make_rows(LENGTHS)
+    padded = padded_gradient(model, rows, aggregation)
+    for max_tokens in (9, 14, 1000):
+        metrics, gradient = gradient_of(
+            model,
+            rows,
+            loss=negative_log_likelihood,
+            aggregation=aggregation,
+            max_microbatch_tokens=max_tokens,
+        )
+        assert close(padded, ({"loss": metrics["loss"]}, gradient))
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_gradient_does_not_depend_on_the_split_or_the_order(
+    make_llama, make_rows, aggregation, packing
 ):
     model, rows = make_llama(), make_rows(LENGTHS)
     whole = gradient_of(model, rows, aggregation=aggregation)
-    for max_tokens in (1, 9, 18, 28):
-        split = gradient_of(model, rows, aggregation=aggregation, max_microbatch_tokens=max_tokens)
+    for max_tokens in (9, 13, 18, 28):
+        split = gradient_of(
+            model,
+            rows,
+            aggregation=aggregation,
+            max_microbatch_tokens=max_tokens,
+            packing=PACKINGS[packing],
+        )
         assert close(whole, split)
     for order in ([5, 4, 3, 2, 1, 0], [2, 0, 5, 1, 4, 3]):
         shuffled = gradient_of(
@@ -135,7 +182,6 @@ def test_a_fully_masked_row_changes_neither_loss_nor_gradient(make_llama, make_r
     model, rows, masked = make_llama(), make_rows(LENGTHS), make_rows([30], seed=1)
     masked = with_column(masked, "mask", torch.zeros(30, dtype=torch.bool))
     alone = gradient_of(model, rows, aggregation=aggregation)
-    # The long row pads all others when they share a micro-batch.
     for max_tokens in (30, 1000):
         joined = gradient_of(
             model,
@@ -163,6 +209,7 @@ def poisoned(rows, poison):
     per_token = dict(rows.per_token)
     for name in ("old_logprobs", "reference_logprobs", "rollout_logprobs"):
         per_token[name] = torch.where(mask, rows.per_token[name], poison)
+    # The first row trains nothing.
     advantages = rows.per_row["advantages"].clone()
     advantages[0] = poison
     return replace(rows, per_token=per_token, per_row={**rows.per_row, "advantages": advantages})
@@ -196,11 +243,15 @@ def test_a_loss_sees_zeros_at_masked_tokens_whatever_stands_there(make_llama, ha
         seen.append(inputs)
         return clipped_policy_loss(inputs, settings)
 
-    gradient_of(make_llama(), poisoned(half_masked_rows, math.nan), loss=spy)
+    rows = poisoned(half_masked_rows, math.nan)
+    rows = with_column(rows, "staleness", torch.full((rows.num_tokens,), 2, dtype=torch.int32))
+    gradient_of(make_llama(), rows, loss=spy)
     (inputs,) = seen
     for values in (
         inputs.logprobs,
         inputs.old_logprobs,
+        inputs.behaviour_logprobs,
+        inputs.staleness,
         inputs.reference_logprobs,
         inputs.advantages,
     ):
@@ -255,18 +306,18 @@ def test_at_a_learning_rate_of_zero_the_ratio_is_one_and_no_weight_moves(
     else:
         model = make_llama(dtype={"float32": torch.float32, "bfloat16": torch.bfloat16}[kind])
     # Rows meet in other batches here than there. In bfloat16 the shape of a batch may move a
-    # rounding, so there every row stays alone.
-    alone = kind == "bfloat16"
+    # rounding, so there every row fills one.
+    lengths, max_tokens = ([9] * 6, 9) if kind == "bfloat16" else (LENGTHS, 1000)
     rows = Preparer(
         {"old_logprobs": model, "reference_logprobs": copy.deepcopy(model)},
         temperature=temperature,
-        max_tokens=1 if alone else 1000,
-    ).prepare(make_rows(LENGTHS))
+        max_tokens=max_tokens,
+    ).prepare(make_rows(lengths))
     before = [parameter.detach().clone() for parameter in model.parameters()]
     learner = make_learner(
         model,
         temperature=temperature,
-        max_microbatch_tokens=1 if alone else 18,
+        max_microbatch_tokens=min(max_tokens, 18),
     )
     minibatches = minibatches_of(rows, num_minibatches=3, num_epochs=2)
     metrics = learner.update(rows, minibatches, lr=0.0)
@@ -369,13 +420,14 @@ def test_a_learner_restored_from_its_state_continues_exactly(make_llama, make_ro
     assert not same(snapshot(model, learner), snapshot(fresh_model, fresh))
 
 
-# Rows of each of three workers, of which the last has none of the second mini-batch.
-SHARES = ((0, 3), (1, 4), (2, 5))
-PARTS = (((0,), (3,)), ((4,), (1,)), ((5, 2), ()))
+# Rows of each of three workers, of which the last has none of the second mini-batch and more than
+# one pass holds of the first.
+SHARES = ((0, 3), (2, 5), (1, 4))
+PARTS = (((0,), (3,)), ((5,), (2,)), ((4, 1), ()))
 
 
 def learn_on_every_rank(model, rows):
-    """By aggregation, the metrics of each rank and its weights after two updates."""
+    """By aggregation, the metrics of each rank, its weights after two updates and its passes."""
     torch.set_num_threads(1)
     rank = dist.get_rank()
     workers = Group(rank=rank, size=dist.get_world_size(), process_group=dist.group.WORLD)
@@ -391,9 +443,11 @@ def learn_on_every_rank(model, rows):
 
 
 def updated(model, rows, minibatches, aggregation, workers):
-    learner = make_learner(model, aggregation=aggregation, workers=workers)
+    passes = []
+    model.register_forward_pre_hook(lambda _module, _inputs: passes.append(1))
+    learner = make_learner(model, aggregation=aggregation, max_microbatch_tokens=9, workers=workers)
     metrics = learner.update(rows, minibatches, lr=1e-2)
-    return metrics, [parameter.detach() for parameter in model.parameters()]
+    return metrics, [parameter.detach() for parameter in model.parameters()], len(passes)
 
 
 @pytest.mark.slow
@@ -405,9 +459,11 @@ def test_workers_that_share_the_rows_learn_what_one_of_them_would(make_llama, ma
     ]
     together = run_ranks(3, learn_on_every_rank, make_llama(), rows, timeout_s=180.0)
     for aggregation in AGGREGATIONS:
-        metrics, alone = updated(make_llama(), rows, minibatches, aggregation, ALONE)
+        metrics, alone, num_passes = updated(make_llama(), rows, minibatches, aggregation, ALONE)
+        assert num_passes == 5, "9, 9 and 5 with 4; then 7 and 3"
         first = together[0][aggregation][1]
-        for shared_metrics, weights in (results[aggregation] for results in together):
+        for shared_metrics, weights, num_own_passes in (each[aggregation] for each in together):
+            assert num_own_passes == 3, "two of the first, as for 9 and 9, and one of the second"
             assert shared_metrics == pytest.approx(metrics, rel=1e-4, abs=1e-6)
             assert same(weights, first), "copies stay the same, bit for bit"
             # Adam divides by the gradient's size: where that is tiny, rounding shows.

@@ -10,7 +10,7 @@ from earl_selector import plan_reshard
 from earl_trainer.experience.prepare import score_columns
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.parallel.engine_rank import POLICY, REFERENCE, EngineRank, RankSettings
-from earl_trainer.parallel.exchange import pack_shards
+from earl_trainer.parallel.exchange import needed_bytes, pack_shards
 from earl_trainer.parallel.tp_plan import list_parameters
 
 
@@ -29,14 +29,29 @@ def settings_of(model, *, memory_bytes=1 << 20, degrees=(1, 2), num_ranks=2):
     )
 
 
-def test_a_degree_whose_shards_do_not_fit_is_refused_with_the_numbers(make_model):
+def plan_of(settings, source_tp, target_tp):
+    source, target = settings.layout(source_tp), settings.layout(target_tp)
+    return plan_reshard(source, target, settings.parameters)
+
+
+@pytest.mark.parametrize(("source_tp", "target_tp", "share"), [(2, 1, 1.5), (1, 2, 1.0)])
+def test_a_change_needs_room_for_old_and_new_shards_and_is_refused_before_it_begins(
+    make_model, source_tp, target_tp, share
+):
     model = make_model("llama")
     whole_bytes = sum(parameter.nbytes for parameter in model.parameters())
-    rank = EngineRank(settings_of(model, memory_bytes=whole_bytes * 3 // 4), 0, tp=2)
-    rank._hold(POLICY)
-    rank.check_switch(2)
-    with pytest.raises(ValueError, match=f"{whole_bytes:,} bytes of a rank at tp 1"):
-        rank.check_switch(1)
+    plan = plan_of(settings_of(model), source_tp, target_tp)
+    peak_bytes = needed_bytes(plan, 0, num_models=1)
+    assert share * whole_bytes < peak_bytes < (share + 0.25) * whole_bytes
+    for memory_bytes in (peak_bytes, peak_bytes - 1):
+        rank = EngineRank(settings_of(model, memory_bytes=memory_bytes), 0, tp=source_tp)
+        rank._hold(POLICY)
+        if memory_bytes == peak_bytes:
+            rank.check_switch(plan)
+            continue
+        message = f"take {peak_bytes:,} bytes .* to tp {target_tp}, more than its {memory_bytes:,}"
+        with pytest.raises(ValueError, match=message):
+            rank.check_switch(plan)
 
 
 def test_a_rank_that_nobody_connected_says_so(make_model):
@@ -70,13 +85,16 @@ def score_both(folder, policy, reference):
     for tp in (1, 2):
         if tp == 2:
             plan = plan_reshard(settings.layout(1), settings.layout(2), settings.parameters)
-            rank.check_switch(2)
+            rank.check_switch(plan)
             old = [
                 weakref.ref(each) for model in rank._models.values() for each in model.parameters()
             ]
             assert rank.begin_switch(plan) == 0
             rank.end_switch()
             assert not any(each() is not None for each in old), "old shards take memory"
+            for held in rank._weights.values():
+                for shard in held.shards.values():
+                    assert shard.untyped_storage().nbytes() == shard.nbytes, "parts of old shards"
         for role in (POLICY, REFERENCE):
             scored[role, tp] = rank.score(role, columns_of(), 0.7, 64)
     memory = rank.memory()

@@ -8,8 +8,8 @@ import torch
 import torch.distributed as dist
 from earl_dispatch.testing import run_ranks
 from earl_selector import ParallelLayout, ParameterSpec, plan_reshard
-from earl_trainer.parallel.exchange import pack_shards, reshard, unpack_shards
-from earl_trainer.parallel.shards import shard_shape, take_shard
+from earl_trainer.parallel.exchange import needed_bytes, pack_shards, reshard, unpack_shards
+from earl_trainer.parallel.shards import own_memory, shard_shape, take_shard
 
 SPECS = (
     ParameterSpec(name="columns", shape=(24, 5), element_bytes=4, sharded_dim=0),
@@ -50,7 +50,17 @@ def walk():
         shards = take_all(whole, layout_of(path[0], degrees, size), rank)
         for source_tp, target_tp in itertools.pairwise(path):
             source, target = (layout_of(tp, degrees, size) for tp in (source_tp, target_tp))
-            shards, num_bytes = reshard(plan_reshard(source, target, SPECS), shards, rank)
+            plan, old = plan_reshard(source, target, SPECS), shards
+            shards, num_bytes = reshard(plan, old, rank)
+            if target_tp > source_tp:
+                # All of it is part of what there is.
+                old_ends = {name: shard.untyped_storage().data_ptr() for name, shard in old.items()}
+                wrong += [
+                    (degrees, target_tp, f"{name} is a copy")
+                    for name, shard in shards.items()
+                    if shard.untyped_storage().data_ptr() != old_ends[name]
+                ]
+            own_memory(shards)
             received.append(num_bytes)
             expected = take_all(whole, target, rank)
             wrong += [
@@ -74,6 +84,24 @@ def test_there_and_back_is_the_identity_and_moves_what_the_plan_says():
         assert sum(received) == plan.bytes_lower_bound
         if target_tp > source_tp:
             assert sum(received) == 0
+
+
+def plan_of(source_tp, target_tp, num_ranks=2):
+    degrees = (source_tp, target_tp)
+    source, target = (layout_of(tp, degrees, num_ranks) for tp in degrees)
+    return plan_reshard(source, target, SPECS)
+
+
+def test_what_a_change_needs_is_old_and_new_shards_and_one_parameter_on_its_way():
+    split_bytes, whole_bytes = 4 * (24 * 5 + 3 * 24 + 24), 4 * 7
+    # Down: a half is held and a whole is made; of the largest one half comes and one goes.
+    down = split_bytes // 2 + split_bytes + whole_bytes + 4 * 24 * 5
+    assert needed_bytes(plan_of(2, 1), 0, num_models=1) == down
+    # Models go one after the other, and all have their old and new shards at the end.
+    assert needed_bytes(plan_of(2, 1), 1, num_models=2) == 2 * down - 4 * 24 * 5
+    # Up: the new shard is a part of the old one until it is copied, parameter by parameter.
+    up = split_bytes + whole_bytes + 4 * 24 * 5 // 2
+    assert needed_bytes(plan_of(1, 2), 0, num_models=1) == up
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -3,7 +3,7 @@
 import torch
 from earl_selector import ParallelLayout
 from earl_trainer.parallel.blueprint import Blueprint
-from earl_trainer.parallel.shards import ShardedWeights, shard_shape, take_shard
+from earl_trainer.parallel.shards import ShardedWeights, own_memory, shard_shape, take_shard
 from earl_trainer.parallel.tp_plan import list_parameters
 
 
@@ -18,6 +18,16 @@ def test_the_shards_of_an_engine_make_up_the_whole(make_model):
             assert all(torch.equal(shard, whole[spec.name]) for shard in shards)
         else:
             assert torch.equal(torch.cat(shards, dim=spec.sharded_dim), whole[spec.name])
+
+
+def test_a_part_of_something_larger_is_copied_and_a_whole_is_not():
+    whole = torch.arange(12.0).view(3, 4)
+    shards = {"part": whole.narrow(1, 2, 2), "whole": whole}
+    own_memory(shards)
+    assert shards["part"].tolist() == [[2.0, 3.0], [6.0, 7.0], [10.0, 11.0]]
+    assert shards["part"].is_contiguous()
+    assert shards["part"].untyped_storage().nbytes() == shards["part"].nbytes
+    assert shards["whole"] is whole
 
 
 def test_weights_are_held_in_the_layout_in_use(make_model):

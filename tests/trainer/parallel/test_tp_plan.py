@@ -3,7 +3,11 @@
 import pytest
 import torch
 from earl_trainer.parallel.blueprint import Blueprint
-from earl_trainer.parallel.tp_plan import find_layer_styles, list_parameters
+from earl_trainer.parallel.tp_plan import (
+    divides_vocabulary,
+    find_layer_styles,
+    list_parameters,
+)
 from transformers import GPT2Config, GPT2LMHeadModel, Phi3Config, Phi3ForCausalLM
 
 
@@ -32,6 +36,9 @@ def test_tied_embeddings_are_split_by_the_vocabulary_where_degrees_divide_it(mak
     assert split("tied", (1, 2, 4)) == 0
     assert split("odd", (1, 2)) is None
     assert split("tied", (1,)) is None, "nothing is split at tp 1"
+    assert divides_vocabulary(40, (1, 2, 4))
+    assert not divides_vocabulary(39, (1, 2))
+    assert divides_vocabulary(39, (1, 3))
 
 
 def test_kv_heads_must_be_split_evenly(make_model):

@@ -606,7 +606,7 @@ def test_the_message_of_a_next_game_begins_with_the_last_position_and_the_score(
         max_context_tokens=300,
         max_reply_tokens=4,
     )
-    collector._chat = Listening()
+    collector._play._chat = Listening()
     (episode,) = collector.collect(Answering(tiny_chat, answer), [start(0, num_games=3)]).episodes
 
     empty = "1 2 3\n4 5 6\n7 8 9"

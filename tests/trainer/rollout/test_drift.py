@@ -27,3 +27,11 @@ def test_a_probe_holds_the_longest_contexts_within_bounds():
     assert [len(each) for each in choose_probe(contexts)] == [4000, 9, 5, 3]
     assert len(choose_probe([[1, 2]] * 20)) == 8
     assert choose_probe([[1], []]) == []
+
+
+def test_a_probe_is_cut_to_what_there_is_memory_for():
+    contexts = [list(range(length)) for length in (9, 30, 4)]
+    assert choose_probe(contexts, max_tokens=20) == [list(range(20))]
+    assert choose_probe(contexts, max_tokens=34) == [list(range(30)), list(range(4))]
+    assert choose_probe(contexts, max_tokens=1) == []
+    assert choose_probe(contexts, max_tokens=10**6) == choose_probe(contexts)

@@ -13,10 +13,13 @@ import torch
 from earl_dispatch import Columns
 from earl_selector import DeviceSpec, MemoryModel, ModelShape
 from earl_trainer.parallel.engine_rank import EngineRank
+from earl_trainer.parallel.placement import Placement
 from earl_trainer.parallel.ray_ranks import LostRankError
 from earl_trainer.rollout.engine import FinishReason, Request
-from earl_trainer.rollout.parallel_engine import ParallelEngine, Placement, SwitchRules
+from earl_trainer.rollout.parallel_engine import ParallelEngine
+from earl_trainer.rollout.switch import SwitchRules
 from earl_trainer.rollout.transformers_engine import TransformersEngine
+from earl_trainer.types import RunFailedError
 from ray import cloudpickle
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -177,8 +180,10 @@ def test_a_context_too_long_for_one_rank_fits_two_and_no_rank_exceeds_its_memory
     memory_bytes = weights_bytes + 100 * 2 * 2 * 32 * 4
     engine, _ = start(memory_bytes=memory_bytes, stop_ids=NO_STOP)
     long = requests_of(3, prompt_tokens=120, new_tokens=6, temperature=0.0)
-    with pytest.raises(ValueError, match="does not fit the capacity"):
-        engine.generate(long)
+    message = "context of 126 tokens does not fit the capacity of 100 tokens of a rank at tp 1"
+    for kind in (ValueError, RunFailedError):
+        with pytest.raises(kind, match=message):
+            engine.generate(long)
     switch = engine.resize(2)
     assert switch is not None
     assert switch.done
@@ -289,6 +294,41 @@ def test_a_switch_that_a_rank_refuses_leaves_the_old_degree_and_loses_nothing(st
     assert notes == []
 
 
+class ProbedRank(EngineRank):
+    """Refuses a probe of more than some tokens."""
+
+    def score(self, role, columns, temperature, max_tokens):
+        if columns.num_tokens > 24:
+            raise ValueError(f"a probe of {columns.num_tokens} tokens")
+        return super().score(role, columns, temperature, max_tokens)
+
+
+def test_a_switch_whose_shards_do_not_fit_side_by_side_is_refused_and_the_run_goes_on(start, model):
+    weights_bytes = sum(each.nbytes for each in model.parameters())
+    engine, notes = start(memory_bytes=weights_bytes * 5 // 4, tp=2)
+    requests = requests_of(3)
+    engine.generate(requests)
+    switch = engine.resize(1)
+    assert switch is not None
+    assert (switch.done, engine.tp) == (False, 2)
+    assert f"more than its {weights_bytes * 5 // 4:,}" in switch.problem
+    assert_same(engine.generate(requests), in_process(model, requests))
+    assert notes == []
+
+
+def test_a_probe_is_cut_to_the_memory_that_the_weights_leave(start, model):
+    weights_bytes = sum(each.nbytes for each in model.parameters())
+    # A pass takes input and residual of 32 numbers and three times 48 of the MLP, or 40 logits.
+    pass_bytes = max((2 * 32 + 3 * 48) * 4, 40 * 12)
+    engine, _ = start(memory_bytes=weights_bytes + 24 * pass_bytes, make_rank=ProbedRank)
+    engine.generate(requests_of(3, prompt_tokens=20))
+    switch = engine.resize(2)
+    assert switch is not None
+    assert switch.problem == ""
+    assert switch.drift is not None
+    assert 0 < switch.drift.num_tokens < 24
+
+
 def test_a_rank_that_ends_during_a_switch_is_started_anew_at_the_old_degree(start, model):
     engine, notes = start(make_rank=EndingRank)
     requests = requests_of(5)
@@ -338,17 +378,36 @@ def test_a_switch_that_drifts_is_flagged_or_taken_back(start, model, on_drift):
     assert_same(engine.generate(requests), in_process(model, requests))
 
 
+def test_ranks_that_have_no_room_for_the_way_back_are_started_anew_at_the_old_degree(start, model):
+    weights_bytes = sum(each.nbytes for each in model.parameters())
+    engine, notes = start(
+        make_rank=DriftingRank,
+        on_drift="refuse",
+        max_token_error=1.05,
+        memory_bytes=weights_bytes * 5 // 4,
+    )
+    requests = requests_of(5)
+    engine.generate(requests)
+    switch = engine.resize(2)
+    assert switch is not None
+    assert (switch.done, engine.tp) == (False, 1)
+    assert "token_mult_prob_error" in switch.problem
+    assert len(notes) == 1
+    assert "old and new weights take" in notes[0]
+    assert_same(engine.generate(requests), in_process(model, requests))
+
+
 def test_a_lost_rank_is_started_anew_and_the_replies_are_the_same(start, model):
     engine, notes = start(tp=2, stop_ids=NO_STOP, max_restarts=1)
     requests = requests_of(4, new_tokens=200)
-    victim = engine._ranks.pids()[1]
+    victim = engine._started.pids()[1]
     timer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
     timer.start()
     replies = engine.generate(requests)
     timer.join()
     assert_same(replies, in_process(model, requests, NO_STOP))
     assert len(notes) == 1
-    os.kill(engine._ranks.pids()[0], signal.SIGKILL)
+    os.kill(engine._started.pids()[0], signal.SIGKILL)
     started_s = time.monotonic()
     with pytest.raises(LostRankError):
         engine.generate(requests)

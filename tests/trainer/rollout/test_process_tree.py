@@ -19,7 +19,8 @@ time.sleep(600)
 OWNER = """
 import sys, time
 from earl_trainer.rollout.process_tree import ProcessTree
-tree = ProcessTree([int(sys.argv[1])])
+tree = ProcessTree([])
+tree.watch([int(sys.argv[1])])
 print(flush=True)
 time.sleep(600)
 """
@@ -49,6 +50,20 @@ def test_holds_roots_and_all_below_them_with_their_memory(family, tree):
     parent, child_pid = family
     assert tree.pids == [parent.pid, child_pid]
     assert HELD_BYTES < tree.held_bytes() < 2 * HELD_BYTES
+
+
+def test_what_is_started_later_is_taken_in_and_guarded(family):
+    parent, child_pid = family
+    tree = ProcessTree()
+    assert (tree.pids, tree.held_bytes()) == ([], 0)
+    tree.watch([child_pid])
+    assert tree.pids == [child_pid]
+    tree.watch([parent.pid])
+    assert sorted(tree.pids) == sorted([child_pid, parent.pid])
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as other:
+        tree.watch([other.pid])
+        tree.end(timeout_s=10)
+        assert tree.pids == []
 
 
 def test_after_the_end_nothing_is_held_although_nobody_reaped_the_root(tree):

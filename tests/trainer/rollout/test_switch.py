@@ -1,7 +1,20 @@
-"""A change of degree in one line."""
+"""A change of degree: what is in order, and what became of it in one line."""
 
+import pytest
 from earl_trainer.rollout.drift import Drift
-from earl_trainer.rollout.switch import Switch
+from earl_trainer.rollout.switch import Switch, SwitchRules
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [(1.05, ""), (1.0501, "token_mult_prob_error 1.0501 is above 1.05")],
+)
+def test_a_drift_above_the_bound_is_a_problem(error, problem):
+    drift = Drift(
+        num_tokens=1, mean_difference=0.1, max_difference=0.1, token_mult_prob_error=error
+    )
+    assert SwitchRules(max_token_error=1.05).judge(drift) == problem
+    assert SwitchRules().judge(None) == "", "nothing was there to compare"
 
 
 def test_a_switch_says_what_it_took_and_what_became_of_it():

@@ -1,7 +1,11 @@
 """What is asked of vLLM and what becomes of its answers, with an engine that only remembers."""
 
 import asyncio
+import multiprocessing
+import os
+import signal
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +15,7 @@ from earl_selector import DeviceSpec, MemoryModel, ModelShape
 from earl_trainer.rollout import vllm_library
 from earl_trainer.rollout.background_loop import BackgroundLoop
 from earl_trainer.rollout.engine import FinishReason, Request
-from earl_trainer.rollout.vllm_configuration import VllmConfiguration
+from earl_trainer.rollout.vllm_configuration import LostVllmError, VllmConfiguration
 from earl_trainer.rollout.vllm_pool import Configuration
 from earl_trainer.rollout.vllm_settings import VllmSettings, VllmTimeouts
 from earl_trainer.types import RunFailedError
@@ -188,21 +192,22 @@ def test_weights_have_memory_and_are_loaded_before_the_cache_gets_its_own(fake, 
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("failure", "message"), [
-    (DeadError("core"), "vLLM's processes at tp 2 are gone"),
-    (KeyError("odd\n thing"), r"vLLM at tp 2: 'odd\\n thing'"),
+@pytest.mark.parametrize(("failure", "message", "is_lost"), [
+    (DeadError("core"), "vLLM's processes at tp 2 are gone", True),
+    (KeyError("odd\n thing"), r"vLLM at tp 2: 'odd\\n thing'", False),
 ])  # fmt: skip
-def test_what_vllm_raises_becomes_one_line(fake, start, failure, message):
+def test_what_vllm_raises_becomes_one_line(fake, start, failure, message, is_lost):
     configuration = start()
     fake.failure = failure
-    with pytest.raises(RunFailedError, match=message):
+    with pytest.raises(RunFailedError, match=message) as error:
         generate(configuration, [ask(1)])
+    assert isinstance(error.value, LostVllmError) == is_lost, "who is lost may be started anew"
 
 
 def test_replies_that_do_not_come_are_not_waited_for_for_ever(fake, start):
     configuration = start()
     fake.blocks = True
-    with pytest.raises(RunFailedError, match=r"vLLM at tp 2: no answer within 0\.5 s"):
+    with pytest.raises(LostVllmError, match=r"vLLM at tp 2: no answer within 0\.5 s"):
         generate(configuration, [ask(1)])
 
 
@@ -216,6 +221,38 @@ def test_a_failed_start_says_in_one_line_at_which_degree(fake, start, failure, k
     expected = " ".join(str(failure).split())
     with pytest.raises(kind, match=f"at tp 2: {expected}"):
         start()
+
+
+def test_processes_that_are_starting_yet_end_with_ctrl_c(start, monkeypatch):
+    started = []
+
+    async def start_slowly(arguments):
+        child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
+        child.start()
+        started.append(child)
+        await asyncio.sleep(600)
+
+    def press_ctrl_c():
+        end_s = time.monotonic() + 60
+        while not started and time.monotonic() < end_s:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
+    before.start()
+    monkeypatch.setattr(vllm_library, "start", start_slowly)
+    presser = threading.Thread(target=press_ctrl_c)
+    presser.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
+        presser.join()
+        assert not Path(f"/proc/{started[0].pid}").exists()
+        assert before.is_alive(), "who was there before is none of them"
+    finally:
+        before.kill()
+        before.join()
 
 
 def test_close_shuts_vllm_down(fake, start):

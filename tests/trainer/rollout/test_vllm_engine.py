@@ -9,8 +9,11 @@ import time
 import pytest
 import torch
 from earl_selector import DeviceSpec, MemoryModel, ModelShape
-from earl_trainer.rollout.engine import Engine, FinishReason, Request
+from earl_trainer.rollout import vllm_engine
+from earl_trainer.rollout.engine import Completion, Engine, FinishReason, Request
+from earl_trainer.rollout.switch import SwitchRules
 from earl_trainer.rollout.transformers_engine import TransformersEngine
+from earl_trainer.rollout.vllm_configuration import CacheSize, LostVllmError
 from earl_trainer.rollout.vllm_engine import VllmEngine
 from earl_trainer.types import RunFailedError
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -62,13 +65,151 @@ def embedded(model):
 
 
 @pytest.fixture(scope="module")
-def engine(model, make_memory):
+def notes():
+    return []
+
+
+@pytest.fixture(scope="module")
+def engine(model, make_memory, notes):
     engine = VllmEngine(
-        model, stop_ids=STOP_IDS, memory=make_memory(), max_context_tokens=MAX_CONTEXT_TOKENS
-    )
+        model, stop_ids=STOP_IDS, memory=make_memory(), max_context_tokens=MAX_CONTEXT_TOKENS,
+        rules=SwitchRules(max_restarts=1), note=notes.append,
+    )  # fmt: skip
     engine.load_weights(5)
     yield engine
     engine.close()
+
+
+class FrailConfiguration:
+    """Replies with its degree, and is lost as often as it is told to be."""
+
+    # Made anew for each test.
+    log = losses = no_start = ()
+
+    def __init__(self, settings, loop, *, tp, folder):
+        self.log.append(("start", tp))
+        if tp in self.no_start:
+            raise RunFailedError(f"vLLM did not start at tp {tp}")
+        self.tp, self.cache_bytes, self.pids = tp, 1, []
+        self.size = CacheSize(capacity_tokens=100, max_context_tokens=100)
+
+    def held_bytes(self):
+        return 0
+
+    def sleep(self):
+        raise AssertionError("it cannot")
+
+    def wake(self, folder):
+        raise AssertionError("it does not sleep")
+
+    def close(self):
+        self.log.append(("close", self.tp))
+
+    def _do(self, name):
+        self.log.append((name, self.tp))
+        if name in self.losses:
+            self.losses.remove(name)
+            raise LostVllmError(f"lost at tp {self.tp}")
+
+    def load(self, folder):
+        self._do("load")
+
+    def score(self, contexts):
+        self._do("score")
+        return [[0.0] * (len(context) - 1) for context in contexts]
+
+    def generate(self, requests, *, version, interrupted):
+        self._do("generate")
+        return [
+            Completion(
+                ids=[self.tp], logprobs=[0.0], versions=[version], finish_reason=FinishReason.STOP
+            )
+            for _ in requests
+        ]
+
+
+@pytest.fixture
+def frail(monkeypatch, model, make_memory):
+    """Make engines of configurations that are lost; also give what they say and what they do."""
+    monkeypatch.setattr(vllm_engine, "VllmConfiguration", FrailConfiguration)
+    monkeypatch.setattr(vllm_engine, "can_sleep", lambda: False)
+    for name in ("log", "losses", "no_start"):
+        monkeypatch.setattr(FrailConfiguration, name, [])
+    made = []
+
+    def make(*losses, max_restarts):
+        said = []
+        engine = VllmEngine(
+            model, stop_ids=STOP_IDS, memory=make_memory(), max_context_tokens=100,
+            rules=SwitchRules(max_restarts=max_restarts), note=said.append,
+        )  # fmt: skip
+        made.append(engine)
+        engine.load_weights(5)
+        FrailConfiguration.losses.extend(losses)
+        return engine, said
+
+    yield make
+    for engine in made:
+        engine.close()
+
+
+def one_request():
+    return make_requests(1, temperature=0.0)
+
+
+def test_lost_processes_are_started_anew_as_often_as_is_allowed_and_the_work_is_done_again(frail):
+    engine, said = frail("generate", "generate", max_restarts=2)
+    (reply,) = engine.generate(one_request())
+    assert (reply.ids, reply.versions) == ([1], [5])
+    assert said == ["lost at tp 1; starting vLLM anew at tp 1"] * 2
+    FrailConfiguration.losses.append("load")
+    with pytest.raises(RunFailedError, match="lost at tp 1"):
+        engine.load_weights(6)
+    assert len(said) == 2
+
+
+def test_no_restart_is_allowed_where_there_are_to_be_none(frail):
+    engine, said = frail("generate", max_restarts=0)
+    with pytest.raises(RunFailedError, match="lost at tp 1"):
+        engine.generate(one_request())
+    assert said == []
+
+
+def test_a_new_start_that_fails_counts_as_well(frail):
+    engine, said = frail("generate", max_restarts=2)
+    FrailConfiguration.no_start = [1]
+    with pytest.raises(RunFailedError, match="did not start at tp 1"):
+        engine.generate(one_request())
+    assert len(said) == 2
+
+
+def test_a_switch_on_which_both_degrees_are_lost_is_followed_by_a_new_start_at_the_old_one(
+    frail, monkeypatch
+):
+    engine, said = frail(max_restarts=1)
+    engine.generate(one_request())
+    starts = []
+
+    def start(self, settings, loop, *, tp, folder):
+        starts.append(tp)
+        if len(starts) < 3:
+            raise RunFailedError(f"vLLM did not start at tp {tp}")
+        original(self, settings, loop, tp=tp, folder=folder)
+
+    original = FrailConfiguration.__init__
+    monkeypatch.setattr(FrailConfiguration, "__init__", start)
+    switch = engine.resize(2)
+    assert (switch.done, engine.tp, starts) == (False, 1, [2, 1, 1])
+    assert said == ["vLLM did not start at tp 1; starting vLLM anew at tp 1"]
+    assert engine.generate(one_request())[0].ids == [1]
+
+
+def test_a_probe_whose_processes_are_lost_is_scored_again(frail):
+    engine, said = frail(max_restarts=1)
+    engine.generate(one_request())
+    FrailConfiguration.losses.append("score")
+    switch = engine.resize(2)
+    assert (switch.done, switch.problem, len(said)) == (True, "", 1)
 
 
 def make_requests(num, *, temperature, max_new_tokens=24, seed=0):
@@ -275,19 +416,26 @@ def test_switching_there_and_back_keeps_the_replies_and_leaves_nothing_behind(
     assert {version for each in back for version in each.versions} == {7}
 
 
-def test_a_killed_process_ends_the_run_in_one_line_and_soon(engine):
+def test_a_killed_process_is_started_anew_once_and_then_ends_the_run_in_one_line_and_soon(
+    engine, notes
+):
     requests = make_requests(16, temperature=1.0, max_new_tokens=400, seed=10)
-    victim, end_s = engine.pids[-1], time.monotonic() + 60
+    expected = [each.ids for each in engine.generate(requests)]
 
-    def generate_until_it_fails():
-        while time.monotonic() < end_s:
-            engine.generate(requests)
+    def generate_while_one_is_killed():
+        timer = threading.Timer(0.3, os.kill, (engine.pids[-1], signal.SIGKILL))
+        timer.start()
+        end_s = time.monotonic() + 240
+        while not notes and time.monotonic() < end_s:
+            assert [each.ids for each in engine.generate(requests)] == expected
+        timer.join()
 
-    timer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
-    timer.start()
+    generate_while_one_is_killed()
+    assert notes == ["vLLM's processes at tp 1 are gone; starting vLLM anew at tp 1"]
+    end_s = time.monotonic() + 60
+    os.kill(engine.pids[-1], signal.SIGKILL)
     with pytest.raises(RunFailedError, match="vLLM's processes at tp 1 are gone"):
-        generate_until_it_fails()
-    timer.join()
+        engine.generate(requests)
     assert time.monotonic() < end_s
     with pytest.raises(RunFailedError):
         engine.load_weights(8)

@@ -140,6 +140,27 @@ def test_one_that_does_not_wake_is_ended_and_started_anew_the_next_time(world):
     assert world.log[-1] == ("start", 1, OTHER_FOLDER)
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_new_start_ends_what_is_left_of_the_old_one(world, keeps):
+    pool = make_pool(world, keeps=keeps)
+    pool.restart(1, OTHER_FOLDER)
+    assert world.log == [("start", 1, FOLDER), ("close", 1), ("start", 1, OTHER_FOLDER)]
+    world.failing = {1}
+    with pytest.raises(RunFailedError, match="no start at 1"):
+        pool.restart(1, FOLDER)
+    assert not pool.is_started
+    world.failing = set()
+    pool.restart(1, FOLDER)
+    assert (pool.current.tp, pool.current.awake) == (1, True)
+
+
+def test_a_new_start_does_not_wake_one_that_sleeps(world):
+    pool = make_pool(world, keeps=True)
+    pool.switch(2, FOLDER)
+    pool.restart(1, OTHER_FOLDER)
+    assert world.log[-3:] == [("close", 2), ("close", 1), ("start", 1, OTHER_FOLDER)]
+
+
 def test_where_the_old_one_does_not_come_back_either_none_is_in_use(world):
     pool = make_pool(world, keeps=False)
     world.failing = {1, 2}

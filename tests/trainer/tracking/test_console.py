@@ -202,3 +202,26 @@ def test_without_a_terminal_the_display_is_lines(capsys, make_record):
 
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith("eta 0:06")
+
+
+AHEAD = {
+    "staleness/mean": 1.26,
+    "staleness/max": 3.0,
+    "async/running_groups": 20.0,
+    "async/queued_groups": 4.0,
+}
+
+
+def test_a_run_that_plays_ahead_says_how_far_and_another_says_nothing_of_it(
+    lines, live, make_record
+):
+    record = make_record(5)
+    ahead = replace(record, metrics={**record.metrics, **AHEAD})
+    expected = "updates behind: 1.3, at most 3; 20 groups running, 4 waiting"
+    display, out = lines
+    display.log_step(record)
+    assert "updates behind" not in out.getvalue()
+    display.log_step(ahead)
+    assert f"| {expected} |" in out.getvalue()
+    live[0].log_step(ahead)
+    assert expected in last_picture(live)

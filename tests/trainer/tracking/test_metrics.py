@@ -181,7 +181,7 @@ def test_engine_and_learner_are_compared_at_trained_tokens_only(make_rows):
         per_token=dict(rows.per_token)
         | {"mask": mask, "rollout_logprobs": engine, "old_logprobs": learner},
     )
-    metrics = TokenCounts.of(rows).metrics()
+    metrics = TokenCounts.of(rows, 2).metrics()
 
     differences = torch.tensor([-0.5, 0.0, 0.25])  # learner - engine
     expected = (differences.exp() - 1 - differences).mean().item()
@@ -191,19 +191,35 @@ def test_engine_and_learner_are_compared_at_trained_tokens_only(make_rows):
 
 def test_nothing_to_compare_is_no_figure(make_rows):
     rows = make_rows([3, 2])
-    hidden = dict(rows.per_token) | {"mask": torch.zeros(5, dtype=torch.bool)}
-    unscored = {name: rows.per_token[name] for name in rows.per_token if name != "old_logprobs"}
+    scripted = dict(rows.per_token) | {"versions": torch.full((5,), -1, dtype=torch.int32)}
+    hidden = scripted | {"mask": torch.zeros(5, dtype=torch.bool)}
+    unscored = {name: scripted[name] for name in scripted if name != "old_logprobs"}
 
-    assert TokenCounts.of(replace(rows, per_token=hidden)).metrics() == {}
-    assert TokenCounts.of(replace(rows, per_token=unscored)).metrics() == {}
+    assert TokenCounts.of(replace(rows, per_token=hidden), 2).metrics() == {}
+    assert TokenCounts.of(replace(rows, per_token=unscored), 2).metrics() == {}
+
+
+def test_the_age_of_tokens_is_counted_in_updates_and_leaves_out_what_no_engine_emitted(make_rows):
+    rows = make_rows([3, 2])
+    versions = torch.tensor([-1, 7, 7, 4, 6], dtype=torch.int32)
+    rows = replace(rows, per_token=dict(rows.per_token) | {"versions": versions})
+    metrics = TokenCounts.of(rows, 7).metrics()
+    ages = {name: value for name, value in metrics.items() if name.startswith("staleness/")}
+    assert ages == {
+        "staleness/mean": 1.0,
+        "staleness/max": 3.0,
+        "staleness/tokens_at_0": 2.0,
+        "staleness/tokens_at_1": 1.0,
+        "staleness/tokens_at_3": 1.0,
+    }
 
 
 def test_counts_of_parts_add_up_to_those_of_the_whole(make_rows):
     rows = make_rows([5, 9, 2, 7])
     versions = torch.arange(rows.num_tokens, dtype=torch.int32) % 3 - 1
     rows = replace(rows, per_token=dict(rows.per_token) | {"versions": versions})
-    parts = [TokenCounts.of(rows.select(part)) for part in ([2], [], [0, 1, 3])]
-    total, whole = TokenCounts.total(parts), TokenCounts.of(rows)
+    parts = [TokenCounts.of(rows.select(part), 2) for part in ([2], [], [0, 1, 3])]
+    total, whole = TokenCounts.total(parts), TokenCounts.of(rows, 2)
 
     assert replace(total, mismatch_kl=whole.mismatch_kl) == whole
     assert total.mismatch_kl == pytest.approx(whole.mismatch_kl, rel=1e-5)

@@ -28,7 +28,7 @@ def outcome(make_episode, make_turn):
             episodes=[episode.summary],
             rewards=[reward],
             peak_resident_tokens=resident_tokens,
-            counts=TokenCounts.of(columns.select([row])),
+            counts=TokenCounts.of(columns.select([row]), 9),
             seconds={"rollout": 2.0 - row, "prepare": 0.5 + 0.5 * row, "update": 4.0},
         )
         for row, (episode, reward, resident_tokens) in enumerate(
@@ -54,6 +54,7 @@ def outcome(make_episode, make_turn):
             switch=None,
             share_tokens=None,
         ),
+        collected={"async/wait_s": 0.25},
         prepared={"selector/prepare_tp": 2.0},
         delivery=feed.send(columns, seed=0),
         updates={"kl": 0.5},

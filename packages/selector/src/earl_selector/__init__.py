@@ -17,6 +17,7 @@ from earl_selector.optimum import Schedule, find_optimum
 from earl_selector.policy import Policy, SelectorPolicy
 from earl_selector.profile_table import ProfileGrid, ProfilePoint, ProfileSubject, ProfileTable
 from earl_selector.profiled_throughput import ProfiledThroughput
+from earl_selector.refusal import Refusal
 from earl_selector.report import ContextReport
 from earl_selector.reshard import ParameterSpec, ReshardPlan, SliceMove, plan_reshard
 from earl_selector.roofline import RooflineThroughput
@@ -54,6 +55,7 @@ __all__ = [
     "ProfileSubject",
     "ProfileTable",
     "ProfiledThroughput",
+    "Refusal",
     "Replay",
     "ReshardPlan",
     "Roles",

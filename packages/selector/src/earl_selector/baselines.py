@@ -161,7 +161,11 @@ def _decide(
     report: ContextReport | None,
 ) -> tuple[Decision, SelectorState]:
     reports = append_report(state.reports, report, window=_WINDOW)
-    outlook = look_ahead(reports, num_responses=1, max_context_tokens=policy.max_context_tokens)
+    outlook = look_ahead(
+        reports,
+        num_responses=max(1, reports[-1].num_responses) if reports else 1,
+        max_context_tokens=policy.max_context_tokens,
+    )
     capacity_tokens = policy.fleet.capacity_tokens(tp)
     decision = Decision(
         tp=tp,

@@ -60,6 +60,8 @@ class Decision:
     tokens the largest capacity of any degree; 0 if they have, None if neither is growing."""
     alternatives: tuple[Alternative, ...] = ()
     """Every degree that was weighed, ascending; none where the policy weighs nothing."""
+    in_seconds: bool = True
+    """Whether the times of `alternatives` are seconds, and not an order that was only assumed."""
     max_responses: int | None = None
     """To how many responses in flight the rollout is held; None leaves them as they are."""
     outcome: Outcome | None = None
@@ -86,8 +88,9 @@ class Decision:
 
     @property
     def predicted_s(self) -> float | None:
-        """Return what the next rollout is predicted to take; None where nothing was weighed."""
-        return next((each.rollout_s for each in self.alternatives if each.tp == self.tp), None)
+        """Return what the next rollout is predicted to take; None where nobody can say."""
+        weighed = self.alternatives if self.in_seconds else ()
+        return next((each.rollout_s for each in weighed if each.tp == self.tp), None)
 
     def observe(self, report: ContextReport) -> "Decision":
         """Return the decision together with what the rollout after it turned out to be."""

@@ -1,6 +1,6 @@
 """How many bytes a rank needs, and how many resident tokens an engine therefore holds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 from typing import final
@@ -42,6 +42,8 @@ class MemoryModel:
     reserve_bytes: int
     """What each rank needs besides weights and cache (A): activations, buffers, graphs; see
     `earl_selector.activations.inference_activation_bytes`."""
+    splits_vocabulary: bool = True
+    """Whether ranks split the embedding and the output projection, or each holds both whole."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.utilisation <= 1.0:
@@ -69,7 +71,10 @@ class MemoryModel:
         projections are replicated beyond the number of KV heads. Source: Shoeybi et al. 2019,
         arXiv:1909.08053, section 3; see `earl_selector.sharding`.
         """
-        return self.bytes_per_parameter * rank_shape(self.shape, tp, pp).num_parameters
+        rank = rank_shape(self.shape, tp, pp)
+        if not self.splits_vocabulary:
+            rank = replace(rank, vocab_size=self.shape.vocab_size)
+        return self.bytes_per_parameter * rank.num_parameters
 
     def kv_bytes_per_token(self, tp: int, pp: int = 1) -> int:
         """Return the bytes k(tp) that one resident token takes on one rank.

@@ -53,13 +53,13 @@ def look_ahead(
 ) -> Outlook:
     """Forecast the next rollout: the latest tokens plus their growth, never below the latest.
 
-    Growth is that of contexts: earlier tokens are scaled to the responses in flight now. No
+    Growth is that of contexts: earlier tokens are scaled to the responses of the next rollout. No
     response outgrows its limit, so neither does the forecast, unless what was seen already did.
     Likely lengths lie about the forecast as the latest rollouts lay about their line.
 
     Args:
         reports: The latest rollouts, oldest first.
-        num_responses: Responses of the first rollout.
+        num_responses: Responses of the next rollout, at least one.
         max_context_tokens: Length at which a response is cut.
         first_context_tokens: Length that those of the first rollout are expected to reach; None
             expects them to be cut.
@@ -73,22 +73,20 @@ def look_ahead(
             residents=None,
             contexts=None,
         )
-    latest = reports[-1]
-    num_latest = max(1, latest.num_responses)
     steps = [report.step for report in reports]
     tokens = [
-        report.resident_tokens * num_latest // max(1, report.num_responses) for report in reports
+        report.resident_tokens * num_responses // max(1, report.num_responses) for report in reports
     ]
     residents = fit_trend(steps, tokens)
-    limit_tokens = max(latest.resident_tokens, num_latest * max_context_tokens)
+    limit_tokens = max(tokens[-1], num_responses * max_context_tokens)
     likely_tokens = [
         min(residents.next_tokens * ratio, limit_tokens)
         for ratio in list_ratios_to_line(steps, tokens)
     ]
     return Outlook(
-        num_responses=num_latest,
+        num_responses=num_responses,
         resident_tokens=min(residents.next_tokens, limit_tokens),
-        likely_context_tokens=tuple(max(1, ceil(each / num_latest)) for each in likely_tokens),
+        likely_context_tokens=tuple(max(1, ceil(each / num_responses)) for each in likely_tokens),
         residents=residents,
         contexts=fit_trend(steps, [report.max_context_tokens for report in reports]),
     )

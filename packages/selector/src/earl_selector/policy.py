@@ -12,6 +12,7 @@ from earl_selector.degrees import check_degrees, list_usable_degrees
 from earl_selector.deployment import Deployment, Fleet
 from earl_selector.dwell import expect_dwell_steps
 from earl_selector.outlook import Outlook, append_report, look_ahead
+from earl_selector.refusal import leave_out_refused
 from earl_selector.report import ContextReport
 from earl_selector.state import SelectorState
 from earl_selector.throughput import ThroughputModel, UnmeasuredThroughput
@@ -49,7 +50,8 @@ class SelectorPolicy:
       two switches, and the time lost in the first rollout after the load has returned. Of what
       was never seen the worst is assumed, so a small degree has to earn the risk first.
     - Queueing costs time and is priced by the throughput model. A degree that cannot hold one
-      context of full length is never used: there an engine runs out of memory.
+      context of full length is never used: there an engine runs out of memory. One that the
+      engine did not take (`SelectorState.refuse`) is left out while another holds the forecast.
 
     `init` makes the state and `update` returns a decision with the next state; nothing is mutated,
     and equal inputs give equal outputs.
@@ -94,8 +96,14 @@ class SelectorPolicy:
     """Length at which a response is cut."""
     throughput: ThroughputModel | None = None
     """What predicts the time of a rollout; None assumes the order of `UnmeasuredThroughput`."""
+    in_seconds: bool = True
+    """Whether `throughput` is in tokens per second; of an order that is only assumed nothing is
+    predicted until a rollout was timed."""
     switch_s: float | int = 0.0
     """Seconds that a change of degree takes, until a report says how long one took."""
+    returns: bool = False
+    """Whether the engine is wanted back at its current degree after each rollout, as by another
+    stage on the same ranks: to leave it costs a round trip each time."""
     num_responses: int = 1
     """Responses in flight in the first rollout."""
     first_context_tokens: int | None = None
@@ -147,6 +155,7 @@ class SelectorPolicy:
         report: ContextReport | None,
         *,
         current_tp: int | None = None,
+        num_responses: int | None = None,
     ) -> tuple[Decision, SelectorState]:
         """Decide on the degree of the next rollout.
 
@@ -155,27 +164,26 @@ class SelectorPolicy:
             report: The rollout since then; None before the first rollout, and wherever nothing new
                 was measured (a run resumed from a checkpoint), which leaves the degree as it is.
             current_tp: The degree that is left now, where it is another than that of the rollout.
+            num_responses: Of the next rollout; None for as many as in the last one.
 
         Raises:
             ValueError: If the report is not later than those before it.
         """
-        state = self._remember(state, report)
-        if current_tp is not None:
-            state = replace(state, tp=current_tp)
-        outlook = look_ahead(
-            state.reports[-self.window :],
-            num_responses=self.num_responses,
-            max_context_tokens=self.max_context_tokens,
-            first_context_tokens=self.first_context_tokens,
+        state = self._remember(state, report, current_tp)
+        outlook, fleet = self._look_ahead(state, num_responses), self.fleet
+        usable = leave_out_refused(
+            self.usable_degrees,
+            state.refusals,
+            step=state.last_step,
+            fleet=fleet,
+            num_tokens=outlook.resident_tokens,
         )
-        past_s = self._predict_past_s(state)
-        usable, fleet = tuple(past_s), self.fleet
         weighing = Weighing(
             current_tp=state.tp,
             forecast_tokens=outlook.resident_tokens,
-            alternatives=tuple(self._weigh(state, outlook, tp, past_s) for tp in usable),
+            alternatives=self._weigh_all(state, outlook, usable),
         )
-        tp, reason = weighing.choose()
+        tp, reason = weighing.choose_for_once() if self.returns else weighing.choose()
         decision = Decision(
             tp=tp,
             previous_tp=state.tp,
@@ -188,22 +196,30 @@ class SelectorPolicy:
                 max_context_tokens=self.max_context_tokens,
             ),
             alternatives=weighing.alternatives,
+            in_seconds=state.time_scale is not None
+            or (self.in_seconds and self.throughput is not None),
         )
         return decision, replace(state, tp=tp)
 
-    def _remember(self, state: SelectorState, report: ContextReport | None) -> SelectorState:
-        if report is None:
-            return state
-        scale = state.time_scale
-        if report.rollout_s and state.tp is not None:
-            predicted_s = self._predict_s(state.tp, *_average_load(report))
-            scale = report.rollout_s / predicted_s if isfinite(predicted_s) else scale
-        return replace(
-            state,
-            reports=append_report(state.reports, report, window=_NUM_REMEMBERED),
-            switch_s=state.switch_s if report.switch_s is None else report.switch_s,
-            time_scale=scale,
-        )
+    def _remember(
+        self, state: SelectorState, report: ContextReport | None, current_tp: int | None
+    ) -> SelectorState:
+        """Take in what has happened since the last decision."""
+        if report is not None:
+            scale = state.time_scale
+            if report.rollout_s and state.tp is not None:
+                predicted_s = self._predict_s(state.tp, *_average_load(report))
+                scale = report.rollout_s / predicted_s if isfinite(predicted_s) else scale
+            state = replace(
+                state,
+                reports=append_report(state.reports, report, window=_NUM_REMEMBERED),
+                switch_s=state.switch_s if report.switch_s is None else report.switch_s,
+                time_scale=scale,
+            )
+        tp = state.tp if current_tp is None else current_tp
+        # What the engine runs at it has taken after all.
+        refusals = tuple(each for each in state.refusals if each.tp != tp)
+        return replace(state, tp=tp, refusals=refusals)
 
     def _predict_s(self, tp: int, num_responses: int, context_tokens: int) -> float:
         return self.fleet.predict_rollout_s(
@@ -213,10 +229,23 @@ class SelectorPolicy:
             context_tokens=context_tokens,
         )
 
-    def _predict_past_s(self, state: SelectorState) -> dict[int, list[float]]:
-        """Return what each usable degree, ascending, would have taken for the past rollouts."""
+    def _look_ahead(self, state: SelectorState, num_responses: int | None) -> Outlook:
+        reports = state.reports[-self.window :]
+        last_responses = max(1, reports[-1].num_responses) if reports else self.num_responses
+        return look_ahead(
+            reports,
+            num_responses=num_responses or last_responses,
+            max_context_tokens=self.max_context_tokens,
+            first_context_tokens=self.first_context_tokens,
+        )
+
+    def _weigh_all(
+        self, state: SelectorState, outlook: Outlook, degrees: Sequence[int]
+    ) -> tuple[Alternative, ...]:
+        # What each would have taken for the past rollouts.
         loads = [_average_load(report) for report in state.reports]
-        return {tp: [self._predict_s(tp, *load) for load in loads] for tp in self.usable_degrees}
+        past_s = {tp: [self._predict_s(tp, *load) for load in loads] for tp in degrees}
+        return tuple(self._weigh(state, outlook, tp, past_s) for tp in degrees)
 
     def _weigh(
         self,
@@ -226,18 +255,19 @@ class SelectorPolicy:
         past_s: Mapping[int, Sequence[float]],
     ) -> Alternative:
         switch_s = self.switch_s if state.switch_s is None else state.switch_s
+        scale = 1.0 if state.time_scale is None else state.time_scale
         capacity_tokens = self.fleet.capacity_tokens(tp)
         likely_s = [
             self._predict_s(tp, outlook.num_responses, context_tokens)
             for context_tokens in outlook.likely_context_tokens
         ]
-        dwell_steps, return_s = self._look_back(state, tp, past_s)
+        dwell_steps, return_s = (1.0, 0.0) if self.returns else self._look_back(state, tp, past_s)
         return Alternative(
             tp=tp,
             capacity_tokens=capacity_tokens,
-            rollout_s=state.time_scale * fmean(likely_s),
+            rollout_s=scale * fmean(likely_s),
             dwell_steps=min(dwell_steps, outlook.steps_within(capacity_tokens)),
-            round_trip_s=0.0 if tp == state.tp else 2.0 * switch_s + state.time_scale * return_s,
+            round_trip_s=0.0 if tp == state.tp else 2.0 * switch_s + scale * return_s,
         )
 
     def _look_back(

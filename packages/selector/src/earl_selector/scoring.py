@@ -41,6 +41,8 @@ class ScoringMemory:
     """What each rank needs besides weights and activations (A)."""
     num_models: int = 1
     """Models of this shape on each rank: the policy, a reference, a value or reward model."""
+    splits_vocabulary: bool = True
+    """As in `MemoryModel`."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.utilisation <= 1.0:
@@ -61,9 +63,10 @@ class ScoringMemory:
 
     def weights_bytes(self, tp: int) -> int:
         """Return the bytes of all models' weights on one rank; see `MemoryModel`."""
-        return (
-            self.num_models * self.bytes_per_parameter * rank_shape(self.shape, tp).num_parameters
-        )
+        rank = rank_shape(self.shape, tp)
+        if not self.splits_vocabulary:
+            rank = replace(rank, vocab_size=self.shape.vocab_size)
+        return self.num_models * self.bytes_per_parameter * rank.num_parameters
 
     def bytes_per_token(self, tp: int) -> int:
         """Return the peak a(tp) of one token of a pass: a layer's values, or its logits.

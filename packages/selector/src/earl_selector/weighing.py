@@ -59,6 +59,21 @@ class Weighing:
             return best.tp, f"{saving} rollouts: worth the switch from tp {current.tp}"
         return current.tp, f"{saving} rollouts: not worth a switch from tp {current.tp}"
 
+    def choose_for_once(self) -> tuple[int, str]:
+        """Return the degree of a piece of work after which the engine goes back, and why.
+
+        Whoever leaves the current degree pays for the way there and back each time, so that nothing
+        but the sum counts.
+        """
+        costs_s = {each.tp: each.rollout_s + each.round_trip_s for each in self.alternatives}
+        best = min(self.alternatives, key=lambda each: (costs_s[each.tp], each.tp))
+        current = self.current
+        if current is None or costs_s[best.tp] >= current.rollout_s:
+            chosen = current or best
+            return chosen.tp, self._explain(chosen)
+        share = 1.0 - costs_s[best.tp] / current.rollout_s
+        return best.tp, f"tp {best.tp} saves {share:.0%}, the way there and back included"
+
     def _holds(self, each: Alternative) -> bool:
         return self.forecast_tokens <= each.capacity_tokens
 

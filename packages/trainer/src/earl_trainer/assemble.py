@@ -27,6 +27,7 @@ from earl_trainer.rules import (
     check_context,
     check_resumable,
     expected_context_tokens,
+    note_unused_staleness,
 )
 from earl_trainer.run import Run, RunState
 from earl_trainer.seeding import derive_seed
@@ -76,7 +77,9 @@ def assemble_run(
         first_step=run.state.step,
         num_matches=len(run.phases) + 1 - len(run.state.evaluations),
     )
-    for note in (f"recipe {config.recipe}, run folder {folder}", wandb_note, context_note):
+    unused_note = note_unused_staleness(config, num_seats=run.game.num_seats)
+    first = f"recipe {config.recipe}, run folder {folder}"
+    for note in (first, wandb_note, context_note, unused_note):
         if note is not None:
             display.note(note)
     positions = {} if checkpoint is None else _read_state(checkpoint)["files"]

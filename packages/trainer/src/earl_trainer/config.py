@@ -95,6 +95,14 @@ class AlgorithmConfig:
     """Weight of the KL divergence to the policy after warm-up; 0 leaves the reference out."""
     aggregation: Literal["token-mean", "sequence-mean"] = "token-mean"
     """How the losses of tokens become one number: DAPO's way, or GRPO's own."""
+    correction: Literal["auto", "none", "decoupled", "loglinear", "naive"] = "auto"
+    """For tokens of older weights: AReaL's decoupled objective, the same without a pass for the
+    proximal policy, or PPO's ratio to the weights that emitted the token; `none` compares with the
+    newest weights as if they had. `auto` is `decoupled` where generation is ahead, else `none`."""
+    max_weight: PositiveFloat = 5.0
+    """Bound of a token's importance weight, of `decoupled` and `loglinear`."""
+    on_larger_weight: Literal["cap", "mask"] = "cap"
+    """Larger weights are brought down to it, or their tokens left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
@@ -112,7 +120,11 @@ class LearnerConfig:
     num_epochs: PositiveInt = 1
     """Passes over a step's samples."""
     max_microbatch_tokens: PositiveInt = 8192
-    """Padded tokens per forward and backward pass; bounds memory, changes no gradient."""
+    """Tokens per forward and backward pass; bounds memory, changes no gradient. The longest context
+    has to fit."""
+    packing: Literal["fewest-first", "first-fit", "karmarkar-karp"] = "fewest-first"
+    """How samples share these passes: each where the fewest are, each in the first that it fits, or
+    so that passes have about equally many tokens."""
     max_grad_norm: PositiveFloat = 1.0
     """Gradients are scaled down to this global norm."""
     beta1: Annotated[float, Ge(0.0), Lt(1.0)] = 0.9
@@ -181,7 +193,7 @@ class SelectorConfig:
     on_drift: Literal["flag", "refuse"] = "flag"
     """A switch that moves log-probs further is remarked on, or taken back."""
     max_restarts: NonNegativeInt = 3
-    """How often lost ranks are started anew before the run ends."""
+    """How often lost ranks, or vLLM's processes, are started anew before the run ends."""
     prepare_on: Literal["learner", "ranks"] = "learner"
     """Who computes old log-probs: the process that learns, or the ranks, at a degree of their own.
     """
@@ -192,6 +204,34 @@ class SelectorConfig:
     whole machine; `none` takes an order that was not measured; or a file of `earl profile`."""
     profile_s: PositiveFloat = 10.0
     """About how long `auto` may measure; what there is no time for is estimated from the rest."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+class AsynchronousConfig:
+    """Generating while learning, where `max_staleness` is above 0."""
+
+    bound: Literal["admission", "strict", "none"] = "admission"
+    """When groups may start, so that weights change at most `max_staleness` times until they are
+    trained; with `strict` they are also trained in order, slow ones waited for, and no token is
+    older. `none` starts `max_running_groups` whatever the age."""
+    on_stale: Literal["pace", "discard"] = "pace"
+    """Groups with an older token are trained all the same, or dropped and replaced."""
+    interrupt: bool = True
+    """New weights break replies off, which go on under them; else they wait for the replies."""
+    publish_every_steps: PositiveInt = 1
+    """Updates from one version that the workers are handed to the next."""
+    check_weights: bool = False
+    """Compare checksums of every parameter where it arrives."""
+    max_running_groups: NonNegativeInt = 0
+    """Groups that are played at once; 0 for as many as may start."""
+    num_workers: PositiveInt = 1
+    """Processes that generate, besides the one that learns."""
+    num_threads: PositiveInt = 1
+    """That each of them computes with; the process that learns has the other cores."""
+    max_restarts: NonNegativeInt = 3
+    """How often lost ones are started anew; afterwards the others play on alone."""
+    timeout_s: PositiveFloat = 1800.0
+    """Longest time that a batch may take."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
@@ -236,6 +276,8 @@ class RunConfig:
     """Processes that play and prepare, each a part of a step's episodes."""
     learner_workers: PositiveInt = 1
     """Processes that learn, each from a part of every mini-batch; they may be the same ones."""
+    max_staleness: NonNegativeInt = 0
+    """Updates that generation may be ahead of learning; at 0 they take turns."""
     model: ModelConfig = ModelConfig()
     """The language model."""
     warmup: WarmupConfig = WarmupConfig()
@@ -250,6 +292,8 @@ class RunConfig:
     """The model update."""
     dispatch: DispatchConfig = DispatchConfig()
     """The data dispatcher."""
+    asynchronous: AsynchronousConfig = AsynchronousConfig()
+    """Generating while learning."""
     selector: SelectorConfig = SelectorConfig()
     """The parallelism selector."""
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -261,6 +305,18 @@ class RunConfig:
     def num_workers(self) -> int:
         """Processes of the run."""
         return max(self.rollout_workers, self.learner_workers)
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether generation goes on while the learner learns."""
+        return self.max_staleness > 0 or self.asynchronous.bound == "none"
+
+    @property
+    def correction(self) -> str:
+        """The name of the correction for tokens of older weights."""
+        if self.algorithm.correction != _AUTO:
+            return self.algorithm.correction
+        return "decoupled" if self.is_asynchronous else "none"
 
     @property
     def self_play(self) -> bool:

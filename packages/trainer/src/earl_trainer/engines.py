@@ -8,7 +8,6 @@ from earl_selector import (
     DeviceSpec,
     MemoryModel,
     ModelShape,
-    ScoringMemory,
     SelectorPolicy,
     ThroughputModel,
     UnmeasuredThroughput,
@@ -16,12 +15,11 @@ from earl_selector import (
 from transformers import PreTrainedModel
 
 from earl_trainer.config import RunConfig
-from earl_trainer.experience.rank_prepare import RankPreparer, measure_scoring, with_table
-from earl_trainer.phases import Phase
-from earl_trainer.profiling.choice import NONE
-from earl_trainer.profiling.subject import subject_of
+from earl_trainer.parallel.tp_plan import divides_vocabulary
+from earl_trainer.preparation import make_scoring_policy
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.engine import Engine
+from earl_trainer.rollout.switch import SwitchRules
 from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.rollout.whole_contexts import WholeContextThroughput
 
@@ -32,15 +30,18 @@ def make_memory_model(config: RunConfig, model: PreTrainedModel) -> MemoryModel:
     Raises:
         ValueError: If the selector does not know models of this kind.
     """
-    element_bytes = model.dtype.itemsize
+    element_bytes, shape = model.dtype.itemsize, ModelShape.from_config(model.config.to_dict())
     has_reference = config.selector.prepare_on == "ranks" and config.algorithm.kl_coefficient > 0.0
     return MemoryModel(
-        shape=ModelShape.from_config(model.config.to_dict()),
+        shape=shape,
         device=DeviceSpec.cpu(config.selector.memory_bytes),
         bytes_per_parameter=element_bytes * (2 if has_reference else 1),
         bytes_per_kv_value=element_bytes,
         utilisation=1.0,
         reserve_bytes=0,
+        # vLLM pads the vocabulary and splits it.
+        splits_vocabulary=config.rollout.engine == "vllm"
+        or divides_vocabulary(shape.vocab_size, config.selector.tp_degrees),
     )
 
 
@@ -74,6 +75,7 @@ def make_selector(
             num_devices=num_devices,
             max_context_tokens=config.rollout.max_context_tokens,
             throughput=judge_speed(config, memory, None),
+            in_seconds=False,
             num_responses=_num_first_responses(config),
             first_context_tokens=first_context_tokens,
             # Ranks that idle are free for others, so that a single engine is charged for those it
@@ -135,7 +137,7 @@ def make_engine(
     degrees = selector.usable_degrees
     first_tp = tp if tp is not None and tp in degrees else degrees[0]
     if config.rollout.engine == "vllm" and plays:
-        return _make_vllm_engine(config, model, chat, degrees, tp=first_tp)
+        return _make_vllm_engine(config, model, chat, degrees, tp=first_tp, note=note)
     if config.selector.num_devices == 1 or not plays:
         return TransformersEngine(
             model,
@@ -143,12 +145,13 @@ def make_engine(
             capacity_tokens=selector.memory.capacity_tokens(first_tp),
         )
     # Ray takes a while to import, and one process alone does without.
-    from earl_trainer.rollout.parallel_engine import ParallelEngine, Placement, SwitchRules
+    from earl_trainer.parallel.placement import Placement
+    from earl_trainer.rollout.parallel_engine import ParallelEngine
 
     rules = config.selector
     if rules.prepare_on == "ranks":
         # Refused now, and not when the phase begins that needs it.
-        _make_scoring_policy(
+        make_scoring_policy(
             config, model, degrees, num_models=2 if config.algorithm.kl_coefficient else 1
         )
     return ParallelEngine(
@@ -162,14 +165,19 @@ def make_engine(
         ),
         stop_ids=chat.stop_ids,
         tp=first_tp,
-        rules=SwitchRules(
-            timeout_s=rules.switch_timeout_s,
-            generate_timeout_s=config.dispatch.timeout_s,
-            max_token_error=rules.max_token_error,
-            on_drift=rules.on_drift,
-            max_restarts=rules.max_restarts,
-        ),
+        rules=_switch_rules(config),
         note=note,
+    )
+
+
+def _switch_rules(config: RunConfig) -> SwitchRules:
+    rules = config.selector
+    return SwitchRules(
+        timeout_s=rules.switch_timeout_s,
+        generate_timeout_s=config.dispatch.timeout_s,
+        max_token_error=rules.max_token_error,
+        on_drift=rules.on_drift,
+        max_restarts=rules.max_restarts,
     )
 
 
@@ -180,10 +188,11 @@ def _make_vllm_engine(
     degrees: tuple[int, ...],
     *,
     tp: int,
+    note: Callable[[str], None],
 ) -> Engine:
     # Only whoever asks for vLLM has to have it.
     from earl_trainer.rollout.vllm_engine import VllmEngine
-    from earl_trainer.rollout.vllm_settings import VllmSettings, VllmTimeouts
+    from earl_trainer.rollout.vllm_settings import VllmSettings
 
     memory, limit = make_memory_model(config, model), config.rollout.max_context_tokens
     settings = VllmSettings(
@@ -206,96 +215,6 @@ def _make_vllm_engine(
         memory=memory,
         max_context_tokens=limit,
         tp=tp,
-        max_token_error=config.selector.max_token_error,
-        timeouts=VllmTimeouts(
-            generate_s=config.dispatch.timeout_s, call_s=config.selector.switch_timeout_s
-        ),
-    )
-
-
-def _make_scoring_policy(
-    config: RunConfig,
-    model: PreTrainedModel,
-    degrees: tuple[int, ...],
-    *,
-    num_models: int,
-    num_responses: int = 1,
-) -> SelectorPolicy:
-    """Make what chooses the degree of the preparation stage.
-
-    Raises:
-        ValueError: If no degree holds a pass over one context.
-    """
-    rules = config.selector
-    try:
-        return SelectorPolicy(
-            memory=ScoringMemory(
-                shape=ModelShape.from_config(model.config.to_dict()),
-                device=DeviceSpec.cpu(rules.memory_bytes),
-                bytes_per_parameter=model.dtype.itemsize,
-                utilisation=1.0,
-                num_models=num_models,
-            ),
-            degrees=degrees,
-            num_devices=rules.num_devices,
-            max_context_tokens=config.rollout.max_context_tokens,
-            num_responses=num_responses,
-            deployment=Deployment.SHARING,
-        )
-    except ValueError as error:
-        raise ValueError(f"selector.prepare_on ranks: {error}") from error
-
-
-def make_rank_preparer(
-    config: RunConfig,
-    model: PreTrainedModel,
-    engine: Engine,
-    phase: Phase,
-    *,
-    degrees: tuple[int, ...],
-    reference: PreTrainedModel | None,
-    note: Callable[[str], None],
-) -> RankPreparer:
-    """Make the preparation stage on the engine's ranks; measures how fast they score, if need be.
-
-    Args:
-        config: The run.
-        model: The learner's.
-        engine: With the ranks, which have the learner's weights.
-        phase: Whose loss is prepared.
-        degrees: Of the engine.
-        reference: The policy from before the phase, where the loss needs it.
-        note: Is told in one line of changes of degree.
-    """
-    from earl_trainer.parallel.engine_rank import POLICY, REFERENCE
-    from earl_trainer.rollout.parallel_engine import ParallelEngine
-
-    assert isinstance(engine, ParallelEngine)
-    roles: dict[str, str] = {}
-    if phase.algorithm.needs_old_logprobs:
-        roles["old_logprobs"] = POLICY
-    if reference is not None:
-        roles["reference_logprobs"] = REFERENCE
-        engine.load_reference(reference)
-    rules, limit = config.selector, config.rollout.max_context_tokens
-    policy = _make_scoring_policy(
-        config, model, degrees, num_models=max(1, len(roles)), num_responses=phase.num_episodes
-    )
-    if roles and rules.profile != NONE and len(policy.usable_degrees) > 1:
-        table = measure_scoring(
-            engine,
-            policy,
-            subject_of(model, memory_bytes=rules.memory_bytes, engine="scoring"),
-            role=POLICY,
-            context_tokens=tuple(sorted({max(1, limit // 4), max(1, limit // 2), limit})),
-            max_tokens=config.learner.max_microbatch_tokens,
-        )
-        policy = with_table(policy, table)
-    return RankPreparer(
-        engine,
-        roles,
-        policy,
-        temperature=config.rollout.temperature,
-        max_tokens=config.learner.max_microbatch_tokens,
+        rules=_switch_rules(config),
         note=note,
     )

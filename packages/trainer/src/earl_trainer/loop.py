@@ -1,6 +1,18 @@
-"""The training loop: rollout, experience preparation, dispatch, update, new weights."""
+"""The training loop: rollout, experience preparation, dispatch, update, new weights.
 
-from earl_trainer.experience.samples import build_columns, episode_advantages, rewards_of
+Synchronous and asynchronous training are this loop. What differs is the collection of a phase: one
+plays a step's episodes when it is asked for them, the other hands out what others have played since
+(`earl_trainer.asynchronous.collection` draws who waits for whom).
+"""
+
+from contextlib import closing
+
+from earl_trainer.experience.samples import (
+    add_staleness,
+    build_columns,
+    episode_advantages,
+    rewards_of,
+)
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.phases import Phase
 from earl_trainer.run import Run, Stages
@@ -18,9 +30,9 @@ def train(run: Run) -> None:
         if run.state.step <= phase.first_step:
             run.evaluate(phase.evaluation)
         if run.state.step < phase.end_step:
-            stages = run.enter(phase)
-            while run.state.step < phase.end_step:
-                train_step(run, phase, stages)
+            with closing(run.enter(phase)) as stages:
+                while run.state.step < phase.end_step:
+                    train_step(run, phase, stages)
     run.evaluate("after")
 
 
@@ -34,11 +46,10 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
     clock, display = StageClock(), run.tracker.display
     choice = run.decide(phase.num_episodes)
     with clock.stage("rollout"):
-        rollout = run.collector.collect(
-            phase.policy,
-            team.share(phase.starts(config.seed, step, num_seats=run.game.num_seats)),
+        rollout = stages.collection.collect(
+            step,
             share_tokens=choice.share_tokens,
-            on_turn=lambda num_live: display.stage("rollout", f"{num_live} games running"),
+            on_turn=lambda progress: display.stage("rollout", progress),
         )
         rewards = rewards_of(rollout.summaries, config.reward)
         advantages = episode_advantages(
@@ -53,18 +64,19 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
     with interrupts_deferred(lambda: display.note("Ctrl-C: finishing this step first")):
         with clock.stage("update"):
             updates = stages.learner.update(
-                delivery.batch,
+                add_staleness(delivery.batch, step),
                 delivery.minibatches,
                 lr=phase.lr(step),
                 on_minibatch=lambda done, total: display.stage("update", f"{done}/{total} tokens"),
             )
-            run.publish()
+            run.publish(stages.collection)
         outcome = StepOutcome(
             step=step,
             phase=phase.name,
             lr=phase.lr(step),
-            shares=team.everyone.gather(StepShare.of(rollout, rewards, columns, clock)),
+            shares=team.everyone.gather(StepShare.of(rollout, rewards, columns, clock, step)),
             choice=choice,
+            collected=stages.collection.figures,
             prepared=stages.preparer.figures,
             delivery=delivery,
             updates=updates,

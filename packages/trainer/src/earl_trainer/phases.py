@@ -9,8 +9,10 @@ from transformers import PreTrainedModel
 
 from earl_trainer.algorithms.aggregation import AGGREGATIONS
 from earl_trainer.algorithms.losses import LossSettings
+from earl_trainer.algorithms.off_policy import CORRECTIONS, Correction
 from earl_trainer.algorithms.table import ALGORITHMS, Algorithm
 from earl_trainer.config import RunConfig
+from earl_trainer.experience.packing import PACKINGS
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.learner.learner import Learner, Objective, UpdateSettings
 from earl_trainer.learner.optimizer import MasterAdamW, learning_rate
@@ -41,6 +43,7 @@ class Phase:
     games: GamesSchedule
     """How many the episodes play in one context."""
     algorithm: Algorithm
+    correction: Correction
     kl_coefficient: float
     num_episodes: int
     group_size: int
@@ -51,6 +54,11 @@ class Phase:
     def end_step(self) -> int:
         """The first step after the phase."""
         return self.first_step + self.num_steps
+
+    @property
+    def needs_old_logprobs(self) -> bool:
+        """Whether the loss compares with the weights before the step's first update."""
+        return self.algorithm.needs_old_logprobs and self.correction.needs_old_logprobs
 
     @property
     def needs_reference(self) -> bool:
@@ -89,7 +97,7 @@ class Phase:
     ) -> Preparer:
         """Make the preparation stage: it scores with the models whose log-probs the loss needs."""
         scorers: dict[str, PreTrainedModel] = {}
-        if self.algorithm.needs_old_logprobs:
+        if self.needs_old_logprobs:
             scorers["old_logprobs"] = model
         if reference is not None:
             scorers["reference_logprobs"] = reference
@@ -115,6 +123,9 @@ class Phase:
                     clip_low=config.algorithm.clip_low,
                     clip_high=config.algorithm.clip_high,
                     kl_coefficient=self.kl_coefficient,
+                    correction=self.correction,
+                    max_weight=config.algorithm.max_weight,
+                    on_larger_weight=config.algorithm.on_larger_weight,
                 ),
                 aggregation=AGGREGATIONS[config.algorithm.aggregation],
                 temperature=config.rollout.temperature,
@@ -122,6 +133,7 @@ class Phase:
             UpdateSettings(
                 max_microbatch_tokens=learner.max_microbatch_tokens,
                 max_grad_norm=learner.max_grad_norm,
+                packing=PACKINGS[learner.packing],
             ),
             workers,
         )
@@ -145,6 +157,7 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         # Where games are added later on, there is one to begin with.
         games=GamesSchedule(most=1 if ramp_steps else most_games),
         algorithm=ALGORITHMS["sft"],
+        correction=CORRECTIONS["none"],
         kl_coefficient=0.0,
         num_episodes=config.warmup.num_episodes,
         group_size=1,
@@ -160,6 +173,7 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         self_play=config.self_play,
         games=GamesSchedule(most=most_games, ramp_steps=ramp_steps),
         algorithm=ALGORITHMS[config.algorithm.name],
+        correction=CORRECTIONS[config.correction],
         kl_coefficient=config.algorithm.kl_coefficient,
         num_episodes=config.rollout.num_episodes,
         group_size=config.rollout.group_size,

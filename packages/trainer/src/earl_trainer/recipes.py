@@ -24,7 +24,7 @@ RECIPES: dict[str, RunConfig] = {
         RunConfig(
             recipe=DEFAULT_RECIPE,
             rollout=RolloutConfig(num_episodes=192, games_per_episode=2, games_ramp_steps=32),
-            learner=LearnerConfig(num_steps=40),
+            learner=LearnerConfig(num_steps=40, max_microbatch_tokens=4096),
             selector=SelectorConfig(
                 tp_degrees=(1, 2), num_devices=2, deployment="single", memory_bytes=42_000_000
             ),
@@ -61,6 +61,14 @@ RECIPES: dict[str, RunConfig] = {
             learner=LearnerConfig(num_steps=48),
             selector=SelectorConfig(memory_bytes=21_400_000, deployment="single", profile="none"),
             evaluation=EvaluationConfig(num_games=200),
+        ),
+        # The small run with generation in a process of its own, up to two updates ahead.
+        RunConfig(
+            recipe="tictactoe-async",
+            rollout=RolloutConfig(num_episodes=192),
+            learner=LearnerConfig(num_steps=60),
+            max_staleness=2,
+            selector=SelectorConfig(profile="none"),
         ),
     )
 }

@@ -12,7 +12,7 @@ from earl_envs import (
 from transformers import PreTrainedModel
 
 from earl_trainer.algorithms.table import ALGORITHMS
-from earl_trainer.config import RunConfig
+from earl_trainer.config import PAST_MODELS, RunConfig
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.players import check_players
@@ -35,9 +35,17 @@ def check_config(config: RunConfig) -> None:
             f"0, got {config.algorithm.kl_coefficient}"
         )
     check_model_name(config.model.name)
+    if config.rollout.max_context_tokens > config.learner.max_microbatch_tokens:
+        raise ValueError(
+            "a sequence is computed in one piece: learner.max_microbatch_tokens must be at least "
+            f"rollout.max_context_tokens = {config.rollout.max_context_tokens}, got "
+            f"{config.learner.max_microbatch_tokens}"
+        )
     num_games, num_seats = config.evaluation.num_games, game.num_seats
     _check_batch(config, num_seats=num_seats)
     _check_ranks(config)
+    if config.is_asynchronous:
+        _check_asynchronous(config, num_seats=num_seats)
     if num_games % num_seats:
         raise ValueError(
             f"evaluation.num_games must be a multiple of the game's {num_seats} seats, "
@@ -83,11 +91,64 @@ def _check_ranks(config: RunConfig) -> None:
         )
 
 
+def _check_asynchronous(config: RunConfig, *, num_seats: int) -> None:
+    for name, value, needed, why in (
+        ("rollout.engine", config.rollout.engine, "transformers", "replies join and leave it"),
+        ("rollout.overflow", config.rollout.overflow, "queue", "contexts come and go"),
+        ("selector.num_devices", config.selector.num_devices, 1, "each worker is one rank"),
+        ("rollout_workers", config.rollout_workers, 1, "asynchronous.num_workers generate"),
+        ("learner_workers", config.learner_workers, 1, "one process learns"),
+    ):
+        if value != needed:
+            raise ValueError(
+                f"with max_staleness {config.max_staleness} and asynchronous.bound "
+                f"{config.asynchronous.bound}, {name} must be {needed}, as {why}; got {value}"
+            )
+    if config.opponent in PAST_MODELS:
+        raise ValueError(
+            f"opponent {config.opponent} is not played while learning: max_staleness must be 0, "
+            f"got {config.max_staleness}"
+        )
+    rules, max_running = config.asynchronous, config.asynchronous.max_running_groups
+    if rules.bound == "none" and not max_running:
+        raise ValueError(
+            "asynchronous.bound none starts asynchronous.max_running_groups groups, which must be "
+            f">= 1, got {max_running}"
+        )
+    if rules.bound != "none" and rules.publish_every_steps > config.max_staleness + 1:
+        raise ValueError(
+            "batches of max_staleness + 1 updates are played with one version: "
+            "asynchronous.publish_every_steps must be at most that, got "
+            f"{rules.publish_every_steps} and max_staleness = {config.max_staleness}"
+        )
+    if max_running and max_running < rules.num_workers:
+        raise ValueError(
+            "every worker plays a group: asynchronous.max_running_groups must be >= "
+            f"asynchronous.num_workers, got {max_running} and {rules.num_workers}"
+        )
+
+
+def note_unused_staleness(config: RunConfig, *, num_seats: int) -> str | None:
+    """Say that too few groups may run at once to be as far ahead as is allowed."""
+    max_running, rollout = config.asynchronous.max_running_groups, config.rollout
+    if not config.is_asynchronous or config.asynchronous.bound == "none" or not max_running:
+        return None
+    seats = num_seats if config.self_play else 1
+    allowed = (config.max_staleness + 1) * rollout.num_episodes // (rollout.group_size * seats)
+    if max_running >= allowed:
+        return None
+    return (
+        f"max_staleness {config.max_staleness} lets {allowed} groups be under way, of which "
+        f"asynchronous.max_running_groups = {max_running} run at once"
+    )
+
+
 # What may change when a run goes on: its length and speed, and where it runs and reports. Anything
 # else would contradict the steps and matches that are already there.
 _RESUMABLE = frozenset({
     "rollout_workers",
     "learner_workers",
+    "max_staleness",
     "rollout.engine",
     "model.device",
     "learner.num_steps",
@@ -96,9 +157,10 @@ _RESUMABLE = frozenset({
     "learner.num_minibatches",
     "learner.num_epochs",
     "learner.max_microbatch_tokens",
+    "learner.packing",
     "learner.max_grad_norm",
 })
-_RESUMABLE_GROUPS = ("dispatch.", "selector.", "tracking.")
+_RESUMABLE_GROUPS = ("asynchronous.", "dispatch.", "selector.", "tracking.")
 
 
 def check_resumable(saved: RunConfig, config: RunConfig) -> None:

@@ -14,9 +14,10 @@ from earl_envs import Game
 from earl_selector import ContextReport, Decision, SelectorPolicy, SelectorState
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from earl_trainer.asynchronous.setup import make_background_collection
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
-from earl_trainer.engines import judge_speed, make_rank_preparer
+from earl_trainer.engines import judge_speed
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.experience.rank_prepare import RankPreparer
@@ -24,15 +25,17 @@ from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.learner.learner import AbsentLearner, Learner
 from earl_trainer.models.load import load_folder
-from earl_trainer.phases import Phase, freeze_copy
+from earl_trainer.phases import RL, Phase, freeze_copy
+from earl_trainer.preparation import make_rank_preparer
 from earl_trainer.profiling.choice import find_or_measure
 from earl_trainer.profiling.setup import make_setup
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.choice import Choice
+from earl_trainer.rollout.collection import Collection, InlineCollection
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.limits import context_share
-from earl_trainer.rollout.policies import ReplyPolicy
+from earl_trainer.rollout.policies import ReplyPolicy, ScriptedPolicy
 from earl_trainer.rollout.starts import paired_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.plot import plot_run
@@ -55,6 +58,8 @@ class RunState:
     selector: SelectorState
     report: ContextReport | None
     """Contexts of the last step's rollout."""
+    collection: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: plain JSON values
+    """Of the episodes that are under way."""
     evaluations: dict[str, tuple[int, MatchResult]] = field(
         default_factory=dict[str, tuple[int, MatchResult]]
     )
@@ -66,6 +71,7 @@ class RunState:
             "step": self.step,
             "selector": self.selector.to_dict(),
             "report": None if self.report is None else asdict(self.report),
+            "collection": self.collection,
             "evaluations": {
                 name: {"step": step, "result": result.to_dict()}
                 for name, (step, result) in self.evaluations.items()
@@ -80,6 +86,7 @@ class RunState:
             step=values["step"],
             selector=SelectorState.from_dict(values["selector"]),
             report=None if report is None else ContextReport(**report),
+            collection=values.get("collection", {}),
             evaluations={
                 name: (entry["step"], MatchResult(**entry["result"]))
                 for name, entry in values["evaluations"].items()
@@ -91,9 +98,14 @@ class RunState:
 class Stages:
     """The stages of a step that belong to one phase."""
 
+    collection: Collection
     preparer: Preparer | RankPreparer
     feed: LearnerFeed
     learner: Learner | AbsentLearner
+
+    def close(self) -> None:
+        """End what goes on between steps."""
+        self.collection.close()
 
 
 @final
@@ -123,6 +135,7 @@ class Run:
     resumed_from: Path | None
     team: Team
     _learner: Learner | None = None
+    _collection: Collection | None = None
     _started_s: float = field(default_factory=time.perf_counter)
 
     def begin(self) -> None:
@@ -154,15 +167,23 @@ class Run:
         self.selector = replace(
             self.selector,
             throughput=judge_speed(self.config, self.selector.memory, profile.throughput),
+            in_seconds=profile.throughput is not None,
             switch_s=profile.switch_s,
         )
         if profile.note is not None:
             self.tracker.display.note(profile.note)
 
-    def publish(self) -> None:
-        """Give all workers and the engine the weights after the present step."""
+    def publish(self, collection: Collection) -> None:
+        """Give all workers, and every engine that is asked next, the weights after this step."""
+        step = self.state.step + 1
         self.team.publish(self.model)
-        self.engine.load_weights(self.state.step + 1)
+        collection.publish(self.model, step)
+        # Nobody asks the engine while a script plays, until the match that follows.
+        if not any(
+            isinstance(phase.policy, ScriptedPolicy) and phase.first_step < step < phase.end_step
+            for phase in self.phases
+        ):
+            self.engine.load_weights(step)
 
     def evaluate(self, name: str) -> None:
         """Play the match `name`, unless it has been played at this step.
@@ -212,28 +233,35 @@ class Run:
         All workers hear of what the first knows. Where the engine could not change, what it runs at
         counts as chosen.
         """
-        decision, state = self.team.everyone.from_first(self._update_selector)
+        decision, state = self.team.everyone.from_first(lambda: self._update_selector(num_episodes))
         switch = self.engine.resize(decision.tp) if self.team.plays else None
         if switch is not None:
             note = f"step {self.state.step + 1}: {switch.describe()}; {decision.reason}"
             self.tracker.display.note(note)
         if switch is not None and not switch.done:
-            reason = f"{decision.reason}; {switch.problem}"
+            left_out = f"tp {switch.to_tp} is left out while another holds the forecast"
+            reason = f"{decision.reason}; {switch.problem}; {left_out}"
             capacity_tokens = self.selector.fleet.capacity_tokens(switch.tp)
             decision = replace(
                 decision, tp=switch.tp, reason=reason, capacity_tokens=capacity_tokens
             )
-            state = replace(state, tp=switch.tp)
+            state = state.refuse(switch.tp)
         share_tokens = context_share(
             self.config, capacity_tokens=self.engine.capacity_tokens, num_episodes=num_episodes
         )
         return Choice(decision=decision, selector=state, switch=switch, share_tokens=share_tokens)
 
-    def _update_selector(self) -> tuple[Decision, SelectorState]:
+    def _update_selector(self, num_episodes: int) -> tuple[Decision, SelectorState]:
         state = self.state.selector
-        # Preparation, or a failure, may have left the engine at another degree.
-        current_tp = None if state.tp is None else self.engine.tp
-        return self.selector.update(state, self.state.report, current_tp=current_tp)
+        begins = any(self.state.step == phase.first_step for phase in self.phases)
+        return self.selector.update(
+            state,
+            self.state.report,
+            # Preparation, or a failure, may have left the engine at another degree.
+            current_tp=None if state.tp is None else self.engine.tp,
+            # A phase may play more, or fewer, than the one before it.
+            num_responses=-(-num_episodes // self.config.rollout_workers) if begins else None,
+        )
 
     def enter(self, phase: Phase) -> Stages:
         """Make the stages of a phase, as they were if the run resumes inside it."""
@@ -241,10 +269,34 @@ class Run:
         reference = self._reference(resumes=resumes) if phase.needs_reference else None
         self._learner = self._make_learner(phase, resumes=resumes) if self.team.learns else None
         return Stages(
+            collection=self._make_collection(phase, resumes=resumes),
             preparer=self._make_preparer(phase, reference),
             feed=self._make_feed(),
             learner=self._learner or AbsentLearner(),
         )
+
+    def _make_collection(self, phase: Phase, *, resumes: bool) -> Collection:
+        if phase.name == RL and self.config.is_asynchronous:
+            self._collection = make_background_collection(
+                self.config,
+                phase,
+                model=self.model,
+                tokenizer=self.tokenizer,
+                capacity_tokens=self.engine.capacity_tokens,
+                num_seats=self.game.num_seats,
+                under_way=self.state.collection if resumes else {},
+                note=self.tracker.display.note,
+            )
+            self._collection.publish(self.model, self.state.step)
+        else:
+            self._collection = InlineCollection(
+                self.collector,
+                phase,
+                self.team,
+                seed=self.config.seed,
+                num_seats=self.game.num_seats,
+            )
+        return self._collection
 
     def _make_preparer(
         self, phase: Phase, reference: PreTrainedModel | None
@@ -295,6 +347,8 @@ class Run:
         """Move on to the next step: record this one, and save if a checkpoint is due."""
         self.state.step += 1
         self.state.selector = selector
+        if self._collection is not None:
+            self.state.collection = self._collection.to_dict()
         if self.team.is_first:
             self.tracker.log_step(outcome.record())
             self.tracker.log_episodes(

@@ -8,6 +8,7 @@ from earl_envs import suggest
 from earl_trainer.cli.job import Job, Reader, printing
 
 USAGE = (
+    "earl plan async [--option value ...]",
     "earl plan dispatch [--option value ...]",
     "earl plan tp --model MODEL [--option value ...]",
 )
@@ -30,6 +31,12 @@ def read_plan(arguments: Sequence[str]) -> Job:
 # The kinds load what they plan with, which `earl --help` need not wait for.
 
 
+def _read_async(arguments: Sequence[str]) -> Job:
+    from earl_trainer.cli.plan_async import read_plan_async
+
+    return read_plan_async(arguments)
+
+
 def _read_dispatch(arguments: Sequence[str]) -> Job:
     from earl_trainer.cli.plan_dispatch import read_plan_dispatch
 
@@ -42,5 +49,9 @@ def _read_tp(arguments: Sequence[str]) -> Job:
     return read_plan_tp(arguments)
 
 
-KINDS: Mapping[str, Reader] = MappingProxyType({"dispatch": _read_dispatch, "tp": _read_tp})
+KINDS: Mapping[str, Reader] = MappingProxyType({
+    "async": _read_async,
+    "dispatch": _read_dispatch,
+    "tp": _read_tp,
+})
 """Kind -> what reads the words behind it."""

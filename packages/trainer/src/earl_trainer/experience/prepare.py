@@ -10,8 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from earl_trainer.experience.batching import pad, padding_mask, plan_micro_batches
+from earl_trainer.experience.packing import pack_first_fit
 from earl_trainer.learner.forward import score
+from earl_trainer.models.attention import use_attention
 
 _SCORED = Schema(per_token=(("scored", torch.float32),), per_row=())
 
@@ -26,7 +27,7 @@ class Preparer:
     Args:
         scorers: Name of the column -> the model that computes it; none if the loss needs none.
         temperature: The sampler's.
-        max_tokens: Padded tokens in one forward pass.
+        max_tokens: Tokens in one forward pass.
 
     Example:
         >>> preparer = Preparer({"old_logprobs": model}, temperature=1.0, max_tokens=8192)
@@ -63,20 +64,25 @@ def score_columns(
         model: That scores, or what a rank holds of it.
         columns: With `token_ids` and `mask` per token.
         temperature: The sampler's.
-        max_tokens: Padded tokens in one forward pass.
+        max_tokens: Tokens in one forward pass.
+
+    Raises:
+        ValueError: If a row is longer than `max_tokens`.
     """
-    batches = plan_micro_batches(columns.lengths.tolist(), max_tokens=max_tokens)
+    use_attention(model)
+    bins = pack_first_fit(columns.lengths.tolist(), capacity_tokens=max_tokens)
     parts = [Columns.empty(_SCORED)]
-    for rows in batches:
+    for rows in bins:
         part = columns.select(rows)
-        present = padding_mask(part.lengths)
         logprobs, _ = score(
             model,
-            pad(part.per_token["token_ids"].long(), present).to(model.device),
-            pad(part.per_token["mask"], present).to(model.device),
+            part.per_token["token_ids"].long().to(model.device),
+            part.per_token["mask"].to(model.device),
+            part.lengths,
             temperature=temperature,
         )
-        flat = logprobs.cpu()[present]
-        parts.append(Columns(lengths=part.lengths, per_token={"scored": flat}, per_row={}))
-    order = torch.tensor([row for rows in batches for row in rows])
+        parts.append(
+            Columns(lengths=part.lengths, per_token={"scored": logprobs.cpu()}, per_row={})
+        )
+    order = torch.tensor([row for rows in bins for row in rows])
     return Columns.concat(parts).select(order.argsort()).per_token["scored"]

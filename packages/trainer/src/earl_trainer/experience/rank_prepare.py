@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Protocol, final, runtime_checkable
 
 import torch
@@ -49,14 +50,15 @@ class RankPreparer:
 
     Before each step the same policy as for rollouts chooses the degree, from the lengths of the
     steps before and its own table. Ranks hold shards in one layout at a time, so that the rollout
-    that follows changes back if its degree is another.
+    that follows changes back if its degree is another: both changes are counted against it, every
+    step (`SelectorPolicy.returns`).
 
     Args:
         ranks: That hold the models.
         roles: Name of the column -> the role of the model that computes it.
-        policy: Chooses the degree; its responses are the rows of a step.
+        policy: Chooses the degree; its responses are the rows of a step, and it `returns`.
         temperature: The sampler's.
-        max_tokens: Padded tokens in one forward pass.
+        max_tokens: Tokens in one forward pass.
         note: Is told of every change of degree.
         clock: In seconds.
     """
@@ -90,14 +92,18 @@ class RankPreparer:
         if not self._roles:
             return columns
         # The rollout has left the ranks at a degree of its own, and the way from there counts.
-        current = None if self._state.tp is None else self._ranks.tp
-        decision, self._state = self._policy.update(replace(self._state, tp=current), self._report)
+        decision, self._state = self._policy.update(
+            self._state, self._report, current_tp=self._ranks.tp
+        )
         switch = self._ranks.resize(decision.tp)
         if switch is not None:
             self._note(f"preparation: {switch.describe()}; {decision.reason}")
         tp = self._ranks.tp
-        self._state = replace(self._state, tp=tp)
+        if tp != decision.tp:
+            self._state = self._state.refuse(tp)
         most_tokens = min(self._max_tokens, self._policy.memory.capacity_tokens(tp))
+        # A row is never cut, also where ranks were left at a degree whose memory is short of it.
+        most_tokens = max([most_tokens, *columns.lengths.tolist()])
         start_s = self._clock()
         scored = {
             name: self._ranks.score(
@@ -141,7 +147,7 @@ def measure_scoring(
     max_tokens: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> ProfileTable:
-    """Time how fast the ranks score at each usable degree.
+    """Time how fast the ranks score at each usable degree, and how long changes between them take.
 
     Args:
         ranks: With the model's weights.
@@ -159,8 +165,9 @@ def measure_scoring(
         context_tokens=tuple(context_tokens),
     )
     table = ProfileTable(subject=subject, grid=grid)
+    switches: list[Switch | None] = []
     for tp, rows, length in grid:
-        ranks.resize(tp)
+        switches.append(ranks.resize(tp))
         if ranks.tp != tp:
             continue
         num_engines = policy.fleet.num_sharing(tp)
@@ -179,13 +186,20 @@ def measure_scoring(
                 tokens_per_s_per_device=rate / (num_engines * tp),
             )
         )
-    return table
+    # The way back as well, which moves what the way up did not have to.
+    switches.append(ranks.resize(grid.degrees[0]))
+    times_s = [switch.switch_s for switch in switches if switch is not None and switch.done]
+    return replace(table, switch_s=fmean(times_s) if times_s else None)
 
 
 def with_table(policy: SelectorPolicy, table: ProfileTable) -> SelectorPolicy:
     """Return the policy that goes by a table."""
     prior = UnmeasuredThroughput(memory=policy.memory)
-    return replace(policy, throughput=ProfiledThroughput(table=table, prior=prior))
+    return replace(
+        policy,
+        throughput=ProfiledThroughput(table=table, prior=prior),
+        switch_s=table.switch_s or 0.0,
+    )
 
 
 def _make_columns(num_rows: int, length: int) -> Columns:

@@ -1,7 +1,7 @@
 """Episodes to training samples: which tokens stand in one row and which of them are trained."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from earl_dispatch import Columns
@@ -194,6 +194,18 @@ def build_columns(
             ),
         },
     )
+
+
+def add_staleness(columns: Columns, version: int) -> Columns:
+    """Say of every token how many updates ago it was emitted, 0 where no engine emitted it.
+
+    Args:
+        columns: With `versions` per token.
+        version: Of the weights that the samples are trained with first.
+    """
+    versions = columns.per_token["versions"]
+    staleness = torch.where(versions > NO_WEIGHTS, version - versions, 0).float()
+    return replace(columns, per_token={**columns.per_token, "staleness": staleness})
 
 
 def _flat(parts: Sequence[Sequence[float | int]], dtype: torch.dtype) -> torch.Tensor:

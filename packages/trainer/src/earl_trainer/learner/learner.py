@@ -7,15 +7,16 @@ from typing import Any, final
 
 import torch
 from earl_dispatch import Columns
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from earl_trainer.algorithms.aggregation import AggregationFunction
 from earl_trainer.algorithms.losses import LossFunction, LossInputs, LossSettings
-from earl_trainer.experience.batching import pad, padding_mask, plan_micro_batches
+from earl_trainer.experience.packing import Bins, PackingFunction, pack_fewest_first
 from earl_trainer.learner.forward import score
 from earl_trainer.learner.optimizer import MasterAdamW
+from earl_trainer.models.attention import use_attention
 from earl_trainer.types import RunFailedError
 from earl_trainer.workers.group import ALONE, Group
 
@@ -38,8 +39,10 @@ class UpdateSettings:
     """How an update is computed."""
 
     max_microbatch_tokens: int
-    """Padded tokens in one forward and backward pass; bounds memory, changes no gradient."""
+    """Tokens in one forward and backward pass; bounds memory, changes no gradient."""
     max_grad_norm: float
+    packing: PackingFunction = pack_fewest_first
+    """How rows share these passes; changes no gradient either."""
 
 
 @final
@@ -47,8 +50,9 @@ class Learner:
     """Updates the model on a batch of samples.
 
     Of several workers that learn each has a learner, a copy of the model and a part of every
-    mini-batch. Gradients are added up over them before they are clipped and applied, so that all
-    copies stay the same, and are those of one worker with all the rows, up to the order of the sum.
+    mini-batch. All make equally many passes through the model. Gradients are added up over them
+    before they are clipped and applied, so that all copies stay the same, and are those of one
+    worker with all the rows, up to the order of the sum.
 
     Non-finite gradients are dropped before they reach weights or moments; after five in a row the
     learner gives up, since every later update would be dropped too.
@@ -67,6 +71,7 @@ class Learner:
         settings: UpdateSettings,
         workers: Group = ALONE,
     ) -> None:
+        use_attention(model)
         self._model = model
         self._optimizer = optimizer
         self._objective = objective
@@ -126,34 +131,59 @@ class Learner:
             minibatch: This worker's rows, maybe none.
 
         Returns:
-            This worker's part of the loss and the metrics; none without rows.
+            This worker's part of the loss and the metrics; none if no worker has a row.
+
+        Raises:
+            ValueError: If a row is longer than `max_microbatch_tokens`.
         """
         weights, total = self._objective.aggregation(minibatch.per_token["mask"], minibatch.lengths)
         self._workers.add_up(total)
         weights = weights / total.clamp(min=1)
         weighted = replace(minibatch, per_token={**minibatch.per_token, "weights": weights})
         sums: dict[str, float] = {}
-        for rows in plan_micro_batches(
-            minibatch.lengths.tolist(), max_tokens=self._settings.max_microbatch_tokens
-        ):
-            for name, value in self._backward(weighted.select(rows)).items():
+        for rows in self._pack(minibatch.lengths.tolist()):
+            part = weighted.select(rows) if rows else _one_idle_token(weighted)
+            for name, value in self._backward(part).items():
                 sums[name] = sums.get(name, 0.0) + value
         return sums
 
+    def _pack(self, lengths: Sequence[int]) -> Bins:
+        """Deal this worker's rows into as many micro-batches as every other worker has.
+
+        What shards a model over workers exchanges tensors within each pass: it would wait forever
+        for a pass that one of them does not make.
+        """
+        num_bins = 0
+        while True:
+            bins = self._settings.packing(
+                lengths,
+                capacity_tokens=self._settings.max_microbatch_tokens,
+                min_bins=num_bins,
+            )
+            counts = self._workers.all_gather(len(bins))
+            num_bins = max(counts)
+            if min(counts) == num_bins:
+                return bins
+
     def _backward(self, part: Columns) -> dict[str, float]:
         device = self._model.device
-        present = padding_mask(part.lengths)
-        token_ids = pad(part.per_token["token_ids"].long(), present).to(device)
-        mask = pad(part.per_token["mask"], present).to(device)
-        weights = pad(part.per_token["weights"], present).to(device)
+        mask = part.per_token["mask"].to(device)
+        weights = part.per_token["weights"].to(device)
         logprobs, entropy = score(
-            self._model, token_ids, mask, temperature=self._objective.temperature
+            self._model,
+            part.per_token["token_ids"].long().to(device),
+            mask,
+            part.lengths,
+            temperature=self._objective.temperature,
         )
+        advantages = part.per_row["advantages"].repeat_interleave(part.lengths).to(device)
         inputs = LossInputs(
             logprobs=logprobs,
-            old_logprobs=_masked(part, "old_logprobs", present, mask),
-            reference_logprobs=_masked(part, "reference_logprobs", present, mask),
-            advantages=torch.where(mask, part.per_row["advantages"].to(device)[:, None], 0.0),
+            old_logprobs=_masked(part, "old_logprobs", mask),
+            behaviour_logprobs=_masked(part, "rollout_logprobs", mask),
+            staleness=_masked(part, "staleness", mask),
+            reference_logprobs=_masked(part, "reference_logprobs", mask),
+            advantages=torch.where(mask, advantages, 0.0),
             mask=mask,
         )
         outputs = self._objective.loss(inputs, self._objective.settings)
@@ -215,19 +245,24 @@ class AbsentLearner:
 
 
 def _add_up(parts: Sequence[Sequence[dict[str, float]]]) -> list[dict[str, float]]:
-    """Add up what the workers have of each update; who had no row of one has no figure either."""
-    updates: list[dict[str, float]] = []
-    for shares in zip(*parts, strict=True):
-        sums: dict[str, float] = {}
-        for share in shares:
-            for name, value in share.items():
-                sums[name] = sums.get(name, 0.0) + value
-        updates.append(sums)
-    return updates
+    """Add up what the workers have of each update."""
+    return [
+        {name: sum(share[name] for share in shares) for name in shares[0]}
+        for shares in zip(*parts, strict=True)
+    ]
 
 
-def _masked(part: Columns, name: str, present: Tensor, mask: Tensor) -> Float[Tensor, "rows width"]:
-    """A column as padded rows, 0 where the mask is False and where the column does not exist."""
+def _one_idle_token(columns: Columns) -> Columns:
+    """A row that trains nothing, for a worker with fewer rows than it makes passes."""
+    return Columns(
+        lengths=torch.ones(1, dtype=torch.int64),
+        per_token={name: column.new_zeros(1) for name, column in columns.per_token.items()},
+        per_row={name: column.new_zeros(1) for name, column in columns.per_row.items()},
+    )
+
+
+def _masked(part: Columns, name: str, mask: Bool[Tensor, " tokens"]) -> Float[Tensor, " tokens"]:
+    """A column, 0 where the mask is False and where the column does not exist."""
     if name not in part.per_token:
         return torch.zeros(mask.shape, dtype=torch.float32, device=mask.device)
-    return torch.where(mask, pad(part.per_token[name], present).to(mask.device), 0.0)
+    return torch.where(mask, part.per_token[name].to(mask.device).float(), 0.0)

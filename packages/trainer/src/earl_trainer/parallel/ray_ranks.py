@@ -91,7 +91,7 @@ class RayRanks:
         shared_bytes: int = 0,
     ) -> None:
         self._num_ranks = num_ranks
-        self._owns_cluster = _join_cluster(
+        self._owns_cluster = join_cluster(
             address, num_cpus=num_ranks, store_bytes=_OBJECT_STORE_BYTES + shared_bytes
         )
         num_gpus = 1 if ray.cluster_resources().get("GPU", 0) >= num_ranks else 0
@@ -188,7 +188,7 @@ class RayRanks:
             raise LostRankError(f"Ray fails: {_last_line(error)}") from error
 
 
-def _join_cluster(address: str, *, num_cpus: int, store_bytes: int) -> bool:
+def join_cluster(address: str, *, num_cpus: int, store_bytes: int) -> bool:
     """Connect to Ray unless this process already is; return whether a cluster was started for it.
 
     Raises:

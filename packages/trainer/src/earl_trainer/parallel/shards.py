@@ -27,6 +27,13 @@ def shard_shape(spec: ParameterSpec, layout: ParallelLayout) -> list[int]:
     return shape
 
 
+def own_memory(shards: Shards) -> None:
+    """Copy each shard that is only a part of what its memory holds, so that the rest is let go."""
+    for name, shard in shards.items():
+        if shard.untyped_storage().nbytes() > shard.nbytes:
+            shards[name] = shard.clone(memory_format=torch.contiguous_format)
+
+
 @final
 class ShardedWeights:
     """What this rank holds of a model's weights, in the layout that is in use.

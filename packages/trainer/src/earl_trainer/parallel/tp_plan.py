@@ -16,6 +16,11 @@ _COLWISE = ("colwise", "colwise_gather_output")
 _ROWWISE = "rowwise"
 
 
+def divides_vocabulary(vocab_size: int, degrees: Sequence[int]) -> bool:
+    """Tell whether ranks split the vocabulary; else each holds embedding and output layer whole."""
+    return all(vocab_size % tp == 0 for tp in degrees)
+
+
 def find_layer_styles(model: PreTrainedModel, degrees: Sequence[int]) -> dict[str, str]:
     """Return the style in which each kind of layer is split, the layers' numbers written as `*`.
 
@@ -52,7 +57,7 @@ def find_layer_styles(model: PreTrainedModel, degrees: Sequence[int]) -> dict[st
     embedding = next(
         name for name, each in model.named_modules() if each is model.get_input_embeddings()
     )
-    if all(config.vocab_size % tp == 0 for tp in degrees):
+    if divides_vocabulary(config.vocab_size, degrees):
         return styles | {embedding: EMBEDDING_ROWWISE}
     return {layer: style for layer, style in styles.items() if layer not in (HEAD, embedding)}
 

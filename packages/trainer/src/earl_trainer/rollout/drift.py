@@ -10,7 +10,7 @@ import torch
 from earl_dispatch import Columns
 
 _MAX_CONTEXTS = 8
-_MAX_TOKENS = 4096
+_MOST_TOKENS = 4096
 
 
 @final
@@ -50,14 +50,23 @@ def compare_logprobs(
     )
 
 
-def choose_probe(contexts: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Choose the longest of some contexts, few enough to be scored in a moment."""
+def choose_probe(
+    contexts: Sequence[Sequence[int]], *, max_tokens: int = _MOST_TOKENS
+) -> list[list[int]]:
+    """Choose the longest of some contexts, few enough to be scored in a moment.
+
+    Args:
+        contexts: To choose from.
+        max_tokens: What one pass has memory for; a longer context is cut there.
+    """
+    most_tokens = min(max_tokens, _MOST_TOKENS)
     chosen: list[list[int]] = []
     num_tokens = 0
     for context in sorted(contexts, key=len, reverse=True)[:_MAX_CONTEXTS]:
-        if len(context) > 1 and num_tokens + len(context) <= _MAX_TOKENS:
-            chosen.append(list(context))
-            num_tokens += len(context)
+        length = min(len(context), max_tokens)
+        if length > 1 and num_tokens + length <= most_tokens:
+            chosen.append(list(context[:length]))
+            num_tokens += length
     return chosen
 
 

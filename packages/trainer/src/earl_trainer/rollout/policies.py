@@ -46,16 +46,17 @@ class LanguagePolicy:
 
     def reply(self, queries: Sequence[Query]) -> list[Completion]:
         """Generate a reply to every query."""
-        return self._engine.generate([
-            Request(
-                sequence_id=query.start.episode,
-                prompt_ids=query.prompt_ids,
-                max_new_tokens=query.max_new_tokens,
-                temperature=self._temperature,
-                seed=derive_seed(query.start.reply_seed, query.turn),
-            )
-            for query in queries
-        ])
+        return self._engine.generate([self.request(query) for query in queries])
+
+    def request(self, query: Query) -> Request:
+        """Write what the engine is asked for."""
+        return Request(
+            sequence_id=query.start.episode,
+            prompt_ids=query.prompt_ids,
+            max_new_tokens=query.max_new_tokens,
+            temperature=self._temperature,
+            seed=derive_seed(query.start.reply_seed, query.turn),
+        )
 
 
 @final

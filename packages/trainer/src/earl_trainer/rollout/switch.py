@@ -1,9 +1,35 @@
-"""What became of a change of an engine's tensor-parallel degree."""
+"""A change of an engine's tensor-parallel degree: its rules, and what became of it."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 from earl_trainer.rollout.drift import Drift
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchRules:
+    """How an engine behaves when something about its ranks goes wrong."""
+
+    timeout_s: float = 120.0
+    """Longest time that a change of degree, or new weights, may take."""
+    generate_timeout_s: float = 1800.0
+    """Longest time that one batch of replies may take."""
+    max_token_error: float | int = 1.05
+    """Largest `Drift.token_mult_prob_error` that is in order."""
+    on_drift: Literal["flag", "refuse"] = "flag"
+    """What a larger one leads to: a remark, or the old degree."""
+    max_restarts: int = 3
+    """How often lost ranks are started anew; 0 ends the run instead."""
+
+    def judge(self, drift: Drift | None) -> str:
+        """Return what is wrong with a drift; empty if nothing is."""
+        if drift is None or drift.token_mult_prob_error <= self.max_token_error:
+            return ""
+        return (
+            f"token_mult_prob_error {drift.token_mult_prob_error:.4f} is above "
+            f"{self.max_token_error:g}"
+        )
 
 
 @final

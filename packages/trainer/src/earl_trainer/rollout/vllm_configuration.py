@@ -1,8 +1,8 @@
 """vLLM at one tensor-parallel degree, in processes of its own."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -19,6 +19,10 @@ from earl_trainer.types import RunFailedError
 
 _POLL_S = 0.02
 _END_TIMEOUT_S = 20.0
+
+
+class LostVllmError(RunFailedError):
+    """vLLM's processes are gone, or do not answer."""
 
 
 @final
@@ -39,7 +43,8 @@ class VllmConfiguration:
     A reply is drawn from the whole vocabulary at the request's temperature, and its log-probs are
     those of that law. Whatever vLLM cannot do ends the run in one line.
 
-    Lifecycle: see `vllm_pool.Configuration`.
+    Lifecycle: see `vllm_pool.Configuration`. Its processes end with this one, also those that are
+    starting yet.
 
     Args:
         settings: Shared by all degrees.
@@ -60,8 +65,9 @@ class VllmConfiguration:
         self._tp = tp
         self._num_calls = 0
         self._on_gpu = vllm_library.can_sleep()
+        self._processes = ProcessTree()
         self._engine = self._start(folder)
-        self._processes = ProcessTree(vllm_library.find_pids(self._engine))
+        self._processes.watch(vllm_library.find_pids(self._engine))
 
     @property
     def tp(self) -> int:
@@ -141,15 +147,39 @@ class VllmConfiguration:
         settings, tp = self._settings, self._tp
         arguments = settings.arguments(tp, folder, on_gpu=self._on_gpu)
         try:
-            with vllm_library.environment(settings.variables(tp, on_gpu=self._on_gpu)):
+            with (
+                vllm_library.environment(settings.variables(tp, on_gpu=self._on_gpu)),
+                self._watching() as watch,
+            ):
                 # vLLM's own limit comes first, and ends its processes.
                 return self._loop.run(
-                    vllm_library.start(arguments), timeout_s=2 * settings.timeouts.start_s
+                    vllm_library.start(arguments),
+                    timeout_s=2 * settings.timeouts.start_s,
+                    is_alive=watch,
                 )
         except ValueError as error:
             raise ValueError(f"vLLM at tp {tp}: {_one_line(error)}") from error
         except (RuntimeError, OSError) as error:
             raise RunFailedError(f"vLLM did not start at tp {tp}: {_one_line(error)}") from error
+
+    @contextmanager
+    def _watching(self) -> Generator[Callable[[], bool]]:
+        """Take in the processes that are started inside, at every call of what this gives.
+
+        They end if it ends by an exception, Ctrl-C among them.
+        """
+        before = vllm_library.list_children()
+
+        def watch() -> bool:
+            self._processes.watch(vllm_library.list_children() - before)
+            return True
+
+        try:
+            yield watch
+        except BaseException:
+            watch()
+            self._processes.end(timeout_s=_END_TIMEOUT_S)
+            raise
 
     async def _generate(
         self, requests: Sequence[Request], version: int, interrupted: Event
@@ -204,10 +234,10 @@ class VllmConfiguration:
             )
         except vllm_library.lost_errors() as error:
             self._processes.end(timeout_s=_END_TIMEOUT_S)
-            raise RunFailedError(f"vLLM's processes at tp {self._tp} are gone") from error
+            raise LostVllmError(f"vLLM's processes at tp {self._tp} are gone") from error
         except TimeoutError as error:
             self._processes.end(timeout_s=_END_TIMEOUT_S)
-            raise RunFailedError(f"vLLM at tp {self._tp}: {error}") from error
+            raise LostVllmError(f"vLLM at tp {self._tp}: {error}") from error
         except Exception as error:
             cause = _one_line(error.__cause__ or error)
             raise RunFailedError(f"vLLM at tp {self._tp}: {cause}") from error

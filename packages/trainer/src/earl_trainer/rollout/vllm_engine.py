@@ -2,24 +2,27 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import final
+from typing import TypeVar, final
 
 import torch
 from earl_selector import MemoryModel
 from transformers import PreTrainedModel
 
 from earl_trainer.rollout.background_loop import BackgroundLoop
+from earl_trainer.rollout.capacity_error import CapacityError
 from earl_trainer.rollout.drift import Drift, choose_probe, compare_logprobs
 from earl_trainer.rollout.engine import Completion, Request
-from earl_trainer.rollout.switch import Switch
-from earl_trainer.rollout.vllm_configuration import VllmConfiguration
+from earl_trainer.rollout.switch import Switch, SwitchRules
+from earl_trainer.rollout.vllm_configuration import LostVllmError, VllmConfiguration
 from earl_trainer.rollout.vllm_library import can_sleep
 from earl_trainer.rollout.vllm_pool import ConfigurationPool, SwitchMemory
 from earl_trainer.rollout.vllm_settings import VllmSettings, VllmTimeouts
 from earl_trainer.rollout.weights_folder import WeightsFolder
 from earl_trainer.types import RunFailedError
+
+T = TypeVar("T")
 
 
 @final
@@ -27,7 +30,8 @@ class VllmEngine:
     """A pool of vLLM configurations, one per degree, that follow the learner's weights.
 
     vLLM schedules and preempts by itself, so requests beyond the capacity wait in it. Conversations
-    are found again by their prefix (`enable_prefix_caching`); `load_weights` forgets them.
+    are found again by their prefix (`enable_prefix_caching`); `load_weights` forgets them. Lost
+    processes are started anew, and what they were doing is done again.
 
     Lifecycle: made with the first degree; the first `load_weights` starts vLLM, `close` ends it.
 
@@ -37,8 +41,8 @@ class VllmEngine:
         memory: Of one rank; what the weights leave of it is the cache.
         tp: The first degree.
         max_context_tokens: Longest context; where the cache of a degree holds less, that counts.
-        max_token_error: Largest `Drift.token_mult_prob_error` that is not remarked on.
-        timeouts: For every wait.
+        rules: For what goes wrong; `on_drift` is always `flag`.
+        note: Is told in one line what happened to vLLM's processes.
 
     Raises:
         ValueError: If vLLM is not installed, or `memory` counts keys and values of another size
@@ -59,8 +63,8 @@ class VllmEngine:
         memory: MemoryModel,
         max_context_tokens: int,
         tp: int = 1,
-        max_token_error: float | int = 1.05,
-        timeouts: VllmTimeouts = VllmTimeouts(),  # noqa: B008 - frozen
+        rules: SwitchRules = SwitchRules(),  # noqa: B008 - frozen
+        note: Callable[[str], None] = lambda line: None,
     ) -> None:
         memory.check_degree(tp)
         settings = VllmSettings(
@@ -69,12 +73,14 @@ class VllmEngine:
             max_context_tokens=max_context_tokens,
             num_threads=torch.get_num_threads(),
             dtype=model.dtype,
-            timeouts=timeouts,
+            timeouts=VllmTimeouts(generate_s=rules.generate_timeout_s, call_s=rules.timeout_s),
         )
         keeps = can_sleep()
         self._memory = memory
         self._tp = tp
-        self._max_token_error = max_token_error
+        self._rules = rules
+        self._note = note
+        self._num_restarts = 0
         self._weights = WeightsFolder(model)
         self._loop = BackgroundLoop()
 
@@ -118,12 +124,12 @@ class VllmEngine:
         """Take over the learner's weights as `version` and forget every cache of older ones.
 
         Raises:
-            RunFailedError: If vLLM does not start or does not answer.
+            RunFailedError: If vLLM does not start, or is lost once more than is allowed.
             ValueError: If this degree cannot run.
         """
         folder = self._weights.write()
         if self._pool.is_started:
-            self._pool.current.load(folder)
+            self._recovering(lambda: self._pool.current.load(folder))
         else:
             self._pool.begin(self._tp, folder)
         self._weights.drop_older()
@@ -133,23 +139,24 @@ class VllmEngine:
         """Generate one completion per request, in order.
 
         Raises:
-            RunFailedError: If vLLM's processes are gone or do not answer.
-            ValueError: If one request alone is larger than the capacity.
+            RunFailedError: If vLLM is lost once more than is allowed.
+            CapacityError: If one request alone is larger than the capacity.
         """
         self._interrupted.clear()
         if not requests:
             return []
-        current = self._pool.current
-        limit_tokens = current.size.max_context_tokens
+        limit_tokens = self._pool.current.size.max_context_tokens
         for request in requests:
             peak_tokens = len(request.prompt_ids) + request.max_new_tokens
             if peak_tokens > limit_tokens:
-                raise ValueError(
+                raise CapacityError(
                     f"a context of {peak_tokens} tokens does not fit the capacity of "
-                    f"{limit_tokens} tokens"
+                    f"{limit_tokens} tokens of vLLM at tp {self._tp}"
                 )
-        completions = current.generate(
-            requests, version=self._version, interrupted=self._interrupted
+        completions = self._recovering(
+            lambda: self._pool.current.generate(
+                requests, version=self._version, interrupted=self._interrupted
+            )
         )
         self._latest = [
             [*request.prompt_ids, *completion.ids]
@@ -168,7 +175,7 @@ class VllmEngine:
             What became of it: the old degree stays where the new one does not start.
 
         Raises:
-            RunFailedError: If the old one does not come back either.
+            RunFailedError: If the old one does not come back either, nor by a new start.
             ValueError: If the model cannot be split by `tp`.
         """
         if tp == self._tp:
@@ -176,19 +183,19 @@ class VllmEngine:
         self._memory.check_degree(tp)
         old_tp, start_s = self._tp, time.perf_counter()
         probe = self._fitting(choose_probe(self._latest))
-        before = self._pool.current.score(probe)
+        before = self._score(probe)
         drift, problems = None, list[str]()
         try:
             self._switch_memory = self._pool.switch(tp, self._weights.latest)
             self._tp = tp
         except (RunFailedError, ValueError) as error:
             if not self._pool.is_started:
-                raise
+                self._restart(error)
             problems.append(str(error))
         else:
             problems.append(self._switch_memory.problem)
             drift = self._drift(probe, before)
-            problems.append(self._drift_problem(drift))
+            problems.append(self._rules.judge(drift))
         return Switch(
             from_tp=old_tp,
             to_tp=tp,
@@ -211,13 +218,28 @@ class VllmEngine:
 
     def _drift(self, probe: list[list[int]], before: list[list[float]]) -> Drift | None:
         kept = self._fitting(probe)
-        after = self._pool.current.score(kept)
+        after = self._score(kept)
         return compare_logprobs([before[probe.index(context)] for context in kept], after)
 
-    def _drift_problem(self, drift: Drift | None) -> str:
-        if drift is None or drift.token_mult_prob_error <= self._max_token_error:
-            return ""
-        return (
-            f"token_mult_prob_error {drift.token_mult_prob_error:.4f} is above "
-            f"{self._max_token_error:g}"
-        )
+    def _score(self, contexts: Sequence[Sequence[int]]) -> list[list[float]]:
+        return self._recovering(lambda: self._pool.current.score(contexts))
+
+    def _recovering(self, work: Callable[[], T]) -> T:
+        while True:
+            try:
+                return work()
+            except LostVllmError as error:
+                self._restart(error)
+
+    def _restart(self, error: RunFailedError | ValueError) -> None:
+        """Start vLLM anew with the latest weights, again if need be, or give up."""
+        while self._num_restarts < self._rules.max_restarts:
+            self._num_restarts += 1
+            self._note(f"{error}; starting vLLM anew at tp {self._tp}")
+            try:
+                self._pool.restart(self._tp, self._weights.latest)
+            except RunFailedError as again:
+                error = again
+            else:
+                return
+        raise error

@@ -1,5 +1,6 @@
 """What the trainer uses of vLLM. The only module that imports it, and only when it is called."""
 
+import multiprocessing
 import os
 import warnings
 from collections.abc import Generator, Mapping, Sequence
@@ -52,6 +53,11 @@ async def shut_down(engine: Any, *, timeout_s: float | int) -> None:  # noqa: AN
 def find_pids(engine: Any) -> list[int]:  # noqa: ANN401
     """Return the processes that an engine started itself; the ranks are below these."""
     return [process.pid for process in engine.engine_core.resources.engine_manager.processes]
+
+
+def list_children() -> set[int]:
+    """Return the processes that this one has started by `multiprocessing`, as vLLM starts its."""
+    return {process.pid for process in multiprocessing.active_children() if process.pid is not None}
 
 
 def lost_errors() -> tuple[type[Exception], ...]:

@@ -135,6 +135,18 @@ class ConfigurationPool(Generic[C]):
             required_bytes=old.cache_bytes if self._keeps else before_bytes,
         )
 
+    def restart(self, tp: int, folder: Path) -> None:
+        """Start the configuration in use anew, or one of `tp` where none is left.
+
+        Raises:
+            RunFailedError: If it does not start; none is in use then.
+        """
+        for lost in (self._current, self._asleep.pop(tp, None)):
+            if lost is not None:
+                lost.close()
+        self._current = None
+        self._current = self._start(tp, folder)
+
     def close(self) -> None:
         """End all of them."""
         for each in [*self._asleep.values(), *([self._current] if self._current else [])]:

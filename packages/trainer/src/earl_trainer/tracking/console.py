@@ -139,6 +139,19 @@ def describe_rates(record: StepRecord) -> str:
     return ", ".join(f"{stage} {rate:,.0f}" for stage, rate in rates if rate is not None)
 
 
+def describe_age(record: StepRecord) -> str | None:
+    """Say how old the tokens are, and what has been played ahead; None where nothing is."""
+    metrics = record.metrics
+    if "async/queued_groups" not in metrics:
+        return None
+    age = (metrics.get(f"staleness/{name}", 0.0) for name in ("mean", "max"))
+    return (
+        "updates behind: {:.1f}, at most {:.0f}".format(*age)
+        + f"; {metrics['async/running_groups']:.0f} groups running"
+        + f", {metrics['async/queued_groups']:.0f} waiting"
+    )
+
+
 def _cells(record: StepRecord) -> list[tuple[str, str]]:
     return [
         (title, template.format(record.metrics[key]) if key in record.metrics else "-")
@@ -162,11 +175,10 @@ class LineDisplay:
             f"{title} {value}" + (f" ({why})" if title == _TP else "")
             for title, value in _cells(record)
         )
-        self._console.print(
-            f"{record.phase} {record.step + 1} | {figures} | "
-            f"tok/s {describe_rates(record)} | eta {format_duration(eta_s)}",
-            markup=False,
-        )
+        rates = f"tok/s {describe_rates(record)}"
+        parts = (f"{record.phase} {record.step + 1}", figures, rates, describe_age(record))
+        line = " | ".join([*filter(None, parts), f"eta {format_duration(eta_s)}"])
+        self._console.print(line, markup=False)
 
     def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
         """Print the match in one line."""
@@ -264,6 +276,9 @@ class LiveDisplay:
             if latest.limit_notice is not None:
                 lines.append(Text(latest.limit_notice, style="bold"))
             lines.append(Text(f"tokens/s: {describe_rates(latest)}"))
+            age = describe_age(latest)
+            if age is not None:
+                lines.append(Text(age))
         lines.append(Text(f"eta {self._eta}"))
         return Group(table, *lines, self._progress, self._stage)
 

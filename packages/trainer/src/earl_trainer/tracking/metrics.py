@@ -1,6 +1,7 @@
 """The figures of one training step."""
 
 import time
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -222,10 +223,14 @@ class TokenCounts:
     """Sum over these of KL(engine || learner), by k3 from the engine's samples."""
     max_logprob_difference: float
     """Largest distance of both log-probs."""
+    staleness: Mapping[int, int]
+    """Updates since a trained token was emitted -> how many there are."""
 
     @classmethod
-    def of(cls, columns: Columns) -> "TokenCounts":
-        """Count the samples of one worker."""
+    def of(cls, columns: Columns, version: int) -> "TokenCounts":
+        """Count the samples of one worker, to be trained at a version of the weights."""
+        versions = columns.per_token["versions"]
+        ages, numbers = (version - versions[versions > NO_WEIGHTS]).unique(return_counts=True)
         engine = learner = torch.empty(0)
         if "old_logprobs" in columns.per_token:
             mask = columns.per_token["mask"]
@@ -233,10 +238,11 @@ class TokenCounts:
             learner = columns.per_token["old_logprobs"][mask]
         return cls(
             num_tokens=columns.num_tokens,
-            num_generated=int((columns.per_token["versions"] > NO_WEIGHTS).sum()),
+            num_generated=int(numbers.sum()),
             num_scored=len(engine),
             mismatch_kl=float(k3(engine, learner).sum()),
             max_logprob_difference=float((engine - learner).abs().max()) if len(engine) else 0.0,
+            staleness=dict(zip(ages.tolist(), numbers.tolist(), strict=True)),
         )
 
     @classmethod
@@ -248,13 +254,25 @@ class TokenCounts:
             num_scored=sum(part.num_scored for part in parts),
             mismatch_kl=sum(part.mismatch_kl for part in parts),
             max_logprob_difference=max(part.max_logprob_difference for part in parts),
+            staleness=dict(sum((Counter(part.staleness) for part in parts), Counter[int]())),
         )
 
     def metrics(self) -> dict[str, float]:
-        """Compare the engine's log-probs with the learner's; nothing where none were computed."""
+        """Say how old the tokens are and how far the engine's log-probs from the learner's.
+
+        Nothing of what no engine emitted, or the learner did not score.
+        """
+        figures: dict[str, float] = {}
+        if self.staleness:
+            updates = sum(age * number for age, number in self.staleness.items())
+            figures["staleness/mean"] = updates / self.num_generated
+            figures["staleness/max"] = float(max(self.staleness))
+            for age, number in sorted(self.staleness.items()):
+                figures[f"staleness/tokens_at_{age}"] = float(number)
         if not self.num_scored:
-            return {}
+            return figures
         return {
+            **figures,
             "mismatch/kl": self.mismatch_kl / self.num_scored,
             "mismatch/max_logprob_difference": self.max_logprob_difference,
         }

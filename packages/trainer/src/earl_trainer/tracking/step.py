@@ -36,14 +36,19 @@ class StepShare:
 
     @classmethod
     def of(
-        cls, rollout: Rollout, rewards: Sequence[float], columns: Columns, clock: StageClock
+        cls,
+        rollout: Rollout,
+        rewards: Sequence[float],
+        columns: Columns,
+        clock: StageClock,
+        version: int,
     ) -> "StepShare":
-        """Tell of what was played, rewarded and prepared."""
+        """Tell of what was played, rewarded and prepared, to be trained at a version."""
         return cls(
             episodes=rollout.summaries,
             rewards=rewards,
             peak_resident_tokens=rollout.peak_resident_tokens,
-            counts=TokenCounts.of(columns),
+            counts=TokenCounts.of(columns, version),
             seconds=dict(clock.seconds),
         )
 
@@ -58,6 +63,8 @@ class StepOutcome:
     shares: Sequence[StepShare]
     """Of every worker that told."""
     choice: Choice
+    collected: Mapping[str, float]
+    """Figures of the rollout stage."""
     prepared: Mapping[str, float]
     """Figures of the preparation stage."""
     delivery: Delivery
@@ -127,6 +134,7 @@ class StepOutcome:
                 "policy/lr": self.lr,
                 **replace(self.clock, seconds=slowest).metrics(stage_tokens),
                 **({} if switch is None else switch_metrics(switch)),
+                **self.collected,
                 **self.prepared,
             },
         )

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def tool(load_tool):
-    return load_tool("selector_section")
+    return load_tool("bench_section")
 
 
 def section_of(tool, value, rows, goal="<= 2"):

@@ -1,0 +1,245 @@
+"""Episodes that others play while the learner learns."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from torch import nn
+
+from earl_trainer.asynchronous.ledger import GroupLedger
+from earl_trainer.asynchronous.weights import checksums, pack_weights
+from earl_trainer.asynchronous.workers import LostRolloutWorkerError, Workers
+from earl_trainer.phases import Phase
+from earl_trainer.rollout.collector import Rollout
+from earl_trainer.types import EpisodeStart, RunFailedError
+
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundRules:
+    """How workers are dealt with."""
+
+    timeout_s: float
+    """Longest time that a batch may take."""
+    first_version: int = 0
+    """That the first batch is trained with."""
+    max_restarts: int = 0
+    """How often lost workers are started anew; afterwards the others play on alone."""
+    publish_every: int = 1
+    """Versions from one that the workers are handed to the next."""
+    check_weights: bool = False
+    """Whether workers compare what arrived with what was sent."""
+
+
+@final
+class BackgroundCollection:
+    """The rollout stage of asynchronous training: groups are played by workers.
+
+    Everything here runs in the learner's process, between two updates:
+
+        consumes   groups that workers have finished, their acknowledgements of new weights
+        produces   batches of groups, oldest first; grants of new groups; new weights
+        waits for  a whole batch, in `collect` alone, and at most `timeout_s`
+        unblocked  by a worker's groups, or by its loss: its groups go to the others
+
+    State has one owner each: what became of a group, the ledger; who plays it, this class; a
+    model that generates, its worker's thread. A grant follows the acknowledgement of the weights
+    that allow it, so that the version of the rule is that of every engine. The groups under way are
+    bounded by the ledger, and with them every queue. Shutdown: `close` ends the workers at once,
+    wherever they are; nothing here is a thread.
+
+    Args:
+        workers: Play; closed with this.
+        ledger: Admits and hands out.
+        starts: Episodes of a group, by its number.
+        rules: How workers are dealt with.
+        note: Is told in one line of lost workers.
+        on_close: Called when the workers have ended.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        ledger: GroupLedger,
+        starts: Callable[[int], Sequence[EpisodeStart]],
+        *,
+        rules: BackgroundRules,
+        note: Callable[[str], None],
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._on_close = on_close
+        self._workers = workers
+        self._ledger = ledger
+        self._starts = starts
+        self._rules = rules
+        self._restarts_left = rules.max_restarts
+        self._note = note
+        self._playing: dict[int, set[int]] = {
+            worker: set() for worker in range(workers.num_workers)
+        }
+        self._weights: tuple[object, list[int] | None] | None = None
+        self._version = 0
+        self._busy_s = self._idle_s = 0.0
+        self._peak_resident_tokens = 0
+        self.figures: Mapping[str, float] = {}
+
+    def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
+        """Return what a run that goes on needs to know."""
+        return self._ledger.to_dict()
+
+    def publish(self, model: nn.Module, version: int) -> None:
+        """Hand the workers new weights, once all have those before; they go on generating."""
+        if self._weights is not None and version < self._version + self._rules.publish_every:
+            return
+        self._wait_for_weights()
+        packed = pack_weights(model)
+        sums = checksums(packed) if self._rules.check_weights else None
+        self._weights = self._workers.share(packed), sums
+        self._version = version
+        for worker in self._playing:
+            self._workers.publish(worker, version, *self._weights)
+
+    def collect(
+        self, step: int, *, share_tokens: int | None, on_turn: Callable[[str], None]
+    ) -> Rollout:
+        """Return the groups of the next batch.
+
+        Raises:
+            RunFailedError: If there is no batch within the time, or no worker left.
+        """
+        del share_tokens  # A run that cuts contexts for want of memory does not run like this.
+        start_s = time.perf_counter()
+        self._wait_for_weights()
+        while True:
+            self._admit()
+            batch = self._ledger.take_batch(step)
+            if batch is not None:
+                break
+            counts = self._ledger.counts
+            on_turn(f"{counts.running} groups running, {counts.queued} waiting")
+            if time.perf_counter() - start_s > self._rules.timeout_s:
+                raise RunFailedError(
+                    f"no batch of groups within {self._rules.timeout_s:g} s: {counts.running} are "
+                    f"running and {counts.queued} are waiting"
+                )
+            self._hear()
+        self._admit()
+        self._tell(time.perf_counter() - start_s)
+        resident_tokens, self._peak_resident_tokens = self._peak_resident_tokens, 0
+        return Rollout(
+            episodes=[episode for group in batch for episode in group.episodes],
+            peak_resident_tokens=resident_tokens,
+        )
+
+    def close(self) -> None:
+        """End the workers, whatever they do; a second time does nothing."""
+        self._workers.close()
+        self._on_close()
+
+    def _admit(self) -> None:
+        """Grant the groups that may be started, each to whoever plays the fewest."""
+        grants: dict[int, list[int]] = {worker: [] for worker in self._playing}
+        for number in self._ledger.admit(self._version - self._rules.first_version):
+            worker = min(self._playing, key=lambda worker: len(self._playing[worker]))
+            self._playing[worker].add(number)
+            grants[worker].append(number)
+        for worker, numbers in grants.items():
+            if numbers:
+                self._workers.grant(worker, [(number, self._starts(number)) for number in numbers])
+
+    def _hear(self) -> None:
+        for worker, news in self._workers.take(list(self._playing), _POLL_S).items():
+            if isinstance(news, LostRolloutWorkerError):
+                self._replace(news)
+                continue
+            self._busy_s += news.busy_s
+            self._idle_s += news.idle_s
+            self._peak_resident_tokens = max(self._peak_resident_tokens, news.peak_resident_tokens)
+            for group in news.groups:
+                self._playing[worker].remove(group.number)
+                self._ledger.finish(group)
+
+    def _wait_for_weights(self) -> None:
+        deadline_s = time.monotonic() + self._rules.timeout_s
+        while True:
+            try:
+                if self._workers.wait_for_weights(_POLL_S):
+                    return
+            except LostRolloutWorkerError as error:
+                self._replace(error)
+            # Replies that are not broken off end only as they are heard of.
+            if time.monotonic() > deadline_s:
+                raise RunFailedError(
+                    f"new weights were not taken over within {self._rules.timeout_s:g} s"
+                )
+
+    def _replace(self, error: LostRolloutWorkerError) -> None:
+        """Start a lost worker anew, or do without; its groups are played again from the start."""
+        worker, numbers = error.worker, sorted(self._playing.pop(error.worker))
+        if self._restarts_left > 0:
+            self._restarts_left -= 1
+            self._note(f"{error}; it is started anew, its {len(numbers)} groups with it")
+            self._workers.restart(worker)
+            self._playing[worker] = set()
+            if self._weights is not None:
+                self._workers.publish(worker, self._version, *self._weights)
+        elif self._playing:
+            self._note(f"{error}; the others play its {len(numbers)} groups")
+            self._workers.abandon(worker)
+        else:
+            raise RunFailedError(f"{error}; none is left") from error
+        self._ledger.requeue(numbers)
+
+    def _tell(self, wait_s: float) -> None:
+        counts = self._ledger.counts
+        whole_s = self._busy_s + self._idle_s
+        self.figures = {
+            "async/wait_s": wait_s,
+            "async/generation_idle_share": self._idle_s / whole_s if whole_s else 0.0,
+            **{
+                f"async/{name}_groups": float(getattr(counts, name))
+                for name in (
+                    "submitted",
+                    "running",
+                    "accepted",
+                    "rejected",
+                    "consumed",
+                    "queued",
+                    "dropped",
+                )
+            },
+        }
+        self._busy_s = self._idle_s = 0.0
+
+
+def group_starts(phase: Phase, *, seed: int, num_seats: int) -> Callable[[int], list[EpisodeStart]]:
+    """Return the function from a group's number to its episodes: those of the synchronous run.
+
+    Group n is group n mod B of step n // B of the phase. Identities are made the group's own, as
+    groups of several steps are under way together.
+    """
+    batch_groups = groups_per_step(phase, num_seats=num_seats)
+
+    def starts(number: int) -> list[EpisodeStart]:
+        step, place = divmod(number, batch_groups)
+        planned = phase.starts(seed, phase.first_step + step, num_seats=num_seats)
+        tables = len({start.table for start in planned})
+        return [
+            replace(
+                start,
+                episode=start.episode + step * len(planned),
+                table=start.table + step * tables,
+                group=number,
+            )
+            for start in planned
+            if start.group == place
+        ]
+
+    return starts
+
+
+def groups_per_step(phase: Phase, *, num_seats: int) -> int:
+    """Return B, the groups of a batch."""
+    return phase.num_episodes // (phase.group_size * (num_seats if phase.self_play else 1))

@@ -1,0 +1,100 @@
+"""The rollout stage of an asynchronous run, from its config."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from earl_trainer.asynchronous.admission import Bound
+from earl_trainer.asynchronous.collection import (
+    BackgroundCollection,
+    BackgroundRules,
+    group_starts,
+    groups_per_step,
+)
+from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
+from earl_trainer.config import AsynchronousConfig, RunConfig
+from earl_trainer.parallel.blueprint import Blueprint
+from earl_trainer.phases import Phase
+
+# New weights come while those before may still be read.
+_COPIES_IN_STORE = 4
+_STORE_BYTES = 128 * 1024**2
+
+
+def make_background_collection(
+    config: RunConfig,
+    phase: Phase,
+    *,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    capacity_tokens: int,
+    num_seats: int,
+    under_way: Mapping[str, Any],  # Any: plain values from JSON
+    note: Callable[[str], None],
+) -> BackgroundCollection:
+    """Start the workers that play a phase, without weights yet.
+
+    Args:
+        config: The run.
+        phase: What is played.
+        model: Of the learner.
+        tokenizer: Of the model.
+        capacity_tokens: Context tokens that one worker may hold at once.
+        num_seats: Of the game.
+        under_way: What the collection of a run told that goes on.
+        note: Is told in one line of lost workers.
+
+    Raises:
+        RunFailedError: If they do not start.
+    """
+    # Ray takes a while to import, and a synchronous run does without.
+    from earl_trainer.asynchronous.pool import RolloutPool
+    from earl_trainer.asynchronous.worker import RolloutWorker, WorkerSettings
+
+    rules = config.asynchronous
+    all_threads = torch.get_num_threads()
+    torch.set_num_threads(learner_threads(rules, num_cores=len(os.sched_getaffinity(0))))
+    settings = WorkerSettings(
+        config=config,
+        blueprint=Blueprint.of(model),
+        tokenizer=tokenizer,
+        capacity_tokens=capacity_tokens,
+    )
+    num_bytes = sum(parameter.nbytes for parameter in model.parameters())
+    pool = RolloutPool(
+        rules.num_workers,
+        partial(RolloutWorker, settings),
+        num_threads=rules.num_threads,
+        address=config.selector.ray_address,
+        store_bytes=_STORE_BYTES + _COPIES_IN_STORE * num_bytes,
+    )
+    staleness = StalenessRules(
+        batch_groups=groups_per_step(phase, num_seats=num_seats),
+        max_staleness=config.max_staleness,
+        bound=Bound(rules.bound),
+        discard=rules.on_stale == "discard",
+        max_running=rules.max_running_groups or None,
+    )
+    return BackgroundCollection(
+        pool,
+        GroupLedger.from_dict(staleness, under_way) if under_way else GroupLedger(staleness),
+        group_starts(phase, seed=config.seed, num_seats=num_seats),
+        rules=BackgroundRules(
+            timeout_s=rules.timeout_s,
+            first_version=phase.first_step,
+            max_restarts=rules.max_restarts,
+            publish_every=rules.publish_every_steps,
+            check_weights=rules.check_weights,
+        ),
+        note=note,
+        on_close=lambda: torch.set_num_threads(all_threads),
+    )
+
+
+def learner_threads(rules: AsynchronousConfig, *, num_cores: int) -> int:
+    """Return the threads that are left to the process that learns, at least 1."""
+    return max(1, num_cores - rules.num_workers * rules.num_threads)

@@ -1,0 +1,211 @@
+"""A process that generates all the time: its model, its engine, and the games that it plays."""
+
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from earl_envs import make_game, make_opponent
+from transformers import PreTrainedTokenizerBase
+
+from earl_trainer.asynchronous.ledger import FinishedGroup
+from earl_trainer.asynchronous.weights import require_checksums, unpack_weights
+from earl_trainer.asynchronous.workers import Yield
+from earl_trainer.config import RunConfig
+from earl_trainer.parallel.blueprint import Blueprint
+from earl_trainer.parallel.exchange import Packed
+from earl_trainer.parallel.sharded_model import put_shards
+from earl_trainer.rollout.chat import ChatFormat
+from earl_trainer.rollout.play import Play
+from earl_trainer.rollout.policies import LanguagePolicy
+from earl_trainer.rollout.seating import Seating
+from earl_trainer.rollout.streaming_collector import StreamingCollector
+from earl_trainer.rollout.streaming_engine import StreamingEngine
+from earl_trainer.types import EpisodeStart
+
+_POLL_S = 0.05
+_ACKNOWLEDGE_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """What a worker is made from."""
+
+    config: RunConfig
+    blueprint: Blueprint
+    tokenizer: PreTrainedTokenizerBase
+    capacity_tokens: int
+    """Context tokens that it may hold at once."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Publication:
+    """New weights on their way into the engine."""
+
+    version: int
+    packed: Packed
+    checksums: Sequence[int] | None
+    taken: threading.Event
+
+
+@final
+class RolloutWorker:
+    """Plays what it is granted in a thread of its own, and hears of the rest between two tokens.
+
+    The thread owns model, engine and games; calls from outside only leave it messages, in this
+    order of time: weights and groups that came together take effect together.
+
+        publish(v) -> inbox -> [thread: finish replies or interrupt them; load v] -> acknowledged
+        grant(groups) -> inbox -> [thread: begin them, a token of each reply at a time] -> finished
+        take() <- finished; or what the thread raised
+
+    Args:
+        settings: The same for all workers.
+    """
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings = settings
+        self._inbox: queue.SimpleQueue[_Publication | tuple[int, Sequence[EpisodeStart]]] = (
+            queue.SimpleQueue()
+        )
+        self._finished: queue.SimpleQueue[FinishedGroup] = queue.SimpleQueue()
+        self._woken = threading.Event()
+        self._error: BaseException | None = None
+        self._busy_s = self._idle_s = 0.0
+        self._peak_resident_tokens = 0
+        self._pending: _Publication | None = None
+        self._make()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def publish(self, version: int, packed: Packed, checksums: Sequence[int] | None = None) -> int:
+        """Hand over new weights; return their version once the engine generates with them.
+
+        Args:
+            version: Of the weights.
+            packed: From `pack_weights`.
+            checksums: What the engine's parameters are compared with, if with anything.
+
+        Raises:
+            TimeoutError: If it does not get to it.
+        """
+        publication = _Publication(
+            version=version, packed=packed, checksums=checksums, taken=threading.Event()
+        )
+        self._inbox.put(publication)
+        self._woken.set()
+        deadline_s = time.monotonic() + _ACKNOWLEDGE_TIMEOUT_S
+        while not publication.taken.wait(_POLL_S):
+            self._raise_error()
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"version {version} was not taken over in time")
+        return version
+
+    def grant(self, groups: Sequence[tuple[int, Sequence[EpisodeStart]]]) -> None:
+        """Hand over groups to play, by their numbers."""
+        for group in groups:
+            self._inbox.put(group)
+        self._woken.set()
+
+    def take(self, timeout_s: float) -> Yield:
+        """Return the groups that have ended since, waiting for one at most so long."""
+        self._raise_error()
+        groups: list[FinishedGroup] = []
+        try:
+            groups.append(self._finished.get(timeout=timeout_s))
+            while True:
+                groups.append(self._finished.get_nowait())
+        except queue.Empty:
+            self._raise_error()
+        busy_s, idle_s, peak = self._busy_s, self._idle_s, self._peak_resident_tokens
+        self._busy_s, self._idle_s, self._peak_resident_tokens = 0.0, 0.0, 0
+        return Yield(groups=groups, busy_s=busy_s, idle_s=idle_s, peak_resident_tokens=peak)
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _make(self) -> None:
+        config = self._settings.config
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._model = self._settings.blueprint.build(device)
+        put_shards(
+            self._model,
+            {
+                name: torch.empty_like(parameter, device=device)
+                for name, parameter in self._model.named_parameters()
+            },
+        )
+        chat = ChatFormat(self._settings.tokenizer)
+        self._engine = StreamingEngine(
+            self._model,
+            stop_ids=chat.stop_ids,
+            capacity_tokens=self._settings.capacity_tokens,
+            max_context_tokens=config.rollout.max_context_tokens,
+        )
+        game = make_game(config.env)
+        self._collector = StreamingCollector(
+            Seating(
+                game,
+                game_id=config.env,
+                opponent=None if config.self_play else make_opponent(config.opponent),
+                match_opponent=make_opponent(config.match_opponent),
+            ),
+            Play(
+                game,
+                chat=chat,
+                max_context_tokens=config.rollout.max_context_tokens,
+                max_reply_tokens=config.rollout.max_reply_tokens,
+            ),
+            engine=self._engine,
+            policy=LanguagePolicy(self._engine, temperature=config.rollout.temperature),
+        )
+
+    def _run(self) -> None:
+        # Set in the thread that computes: the library's pool is that of the calling thread.
+        torch.set_num_threads(self._settings.config.asynchronous.num_threads)
+        try:
+            with torch.no_grad():
+                while True:
+                    self._turn()
+        except BaseException as error:  # noqa: BLE001 - told to whoever asks next
+            self._error = error
+
+    def _turn(self) -> None:
+        start_s = time.perf_counter()
+        self._obey()
+        if not self._collector.is_busy:
+            self._woken.wait(_POLL_S)
+            self._woken.clear()
+            self._idle_s += time.perf_counter() - start_s
+            return
+        for number, episodes in self._collector.advance(ask=self._pending is None):
+            self._finished.put(FinishedGroup(number=number, episodes=episodes))
+        self._peak_resident_tokens = max(self._peak_resident_tokens, self._engine.resident_tokens)
+        self._busy_s += time.perf_counter() - start_s
+
+    def _obey(self) -> None:
+        """Act on what was left; weights wait for the replies that run unless these are broken."""
+        while self._pending is None:
+            try:
+                message = self._inbox.get_nowait()
+            except queue.Empty:
+                return
+            if isinstance(message, _Publication):
+                self._pending = message
+            else:
+                self._collector.begin(*message)
+                continue
+        if self._settings.config.asynchronous.interrupt or not self._collector.num_replies_running:
+            self._load(self._pending)
+            self._pending = None
+            self._obey()
+
+    def _load(self, publication: _Publication) -> None:
+        unpack_weights(publication.packed, self._model)
+        if publication.checksums is not None:
+            require_checksums(self._model, publication.checksums)
+        self._engine.load_weights(publication.version)
+        publication.taken.set()

@@ -1,0 +1,1 @@
+"""Forecasts of asynchronous training, by simulation; needs no deep-learning library."""

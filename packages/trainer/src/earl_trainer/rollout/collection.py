@@ -1,0 +1,89 @@
+"""Where the episodes of a step come from: played now, or played all the while."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, final, runtime_checkable
+
+from torch import nn
+
+from earl_trainer.phases import Phase
+from earl_trainer.rollout.collector import Collector, Rollout
+from earl_trainer.workers.team import Team
+
+
+@runtime_checkable
+class Collection(Protocol):
+    """The rollout stage of a phase."""
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """What there is to report of the last step's rollout besides its episodes."""
+        ...
+
+    def collect(
+        self, step: int, *, share_tokens: int | None, on_turn: Callable[[str], None]
+    ) -> Rollout:
+        """Return the episodes of a step, waiting for them if need be.
+
+        Args:
+            step: Of the run, which is also the version of the learner's weights.
+            share_tokens: Length at which every context is cut for want of memory, if any.
+            on_turn: Is told in a few words how far it is.
+        """
+        ...
+
+    def publish(self, model: nn.Module, version: int) -> None:
+        """Tell whoever generates elsewhere of new weights."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
+        """Return what a run that goes on needs to know of the episodes under way."""
+        ...
+
+    def close(self) -> None:
+        """End what plays; a second time does nothing."""
+        ...
+
+
+@final
+class InlineCollection:
+    """Plays a step's episodes when they are asked for, with the run's own engine.
+
+    Args:
+        collector: Plays.
+        phase: Says what and who.
+        team: Whose share this worker plays.
+        seed: Of the run.
+        num_seats: Of the game.
+    """
+
+    def __init__(
+        self, collector: Collector, phase: Phase, team: Team, *, seed: int, num_seats: int
+    ) -> None:
+        self._collector = collector
+        self._phase = phase
+        self._team = team
+        self._seed = seed
+        self._num_seats = num_seats
+        self.figures: Mapping[str, float] = {}
+
+    def collect(
+        self, step: int, *, share_tokens: int | None, on_turn: Callable[[str], None]
+    ) -> Rollout:
+        """Play this worker's share of the step's episodes."""
+        starts = self._phase.starts(self._seed, step, num_seats=self._num_seats)
+        return self._collector.collect(
+            self._phase.policy,
+            self._team.share(starts),
+            share_tokens=share_tokens,
+            on_turn=lambda num_live: on_turn(f"{num_live} games running"),
+        )
+
+    def publish(self, model: nn.Module, version: int) -> None:
+        """Do nothing: the engine is the run's."""
+
+    def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
+        """Return nothing: between two steps there is nothing under way."""
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: nothing plays."""

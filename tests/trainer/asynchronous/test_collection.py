@@ -1,0 +1,185 @@
+"""The learner's side: who is granted what, and what becomes of it when workers are slow or gone."""
+
+import pytest
+from earl_trainer.asynchronous.admission import Bound
+from earl_trainer.asynchronous.collection import BackgroundCollection, BackgroundRules, group_starts
+from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
+from earl_trainer.asynchronous.workers import LostRolloutWorkerError, Yield
+from earl_trainer.config import RolloutConfig, RunConfig
+from earl_trainer.phases import RL, WARMUP, plan_phases
+from earl_trainer.types import EpisodeStart, RunFailedError
+from torch import nn
+
+
+class Pool:
+    """Workers in this process: each finishes a group per question, or is gone."""
+
+    def __init__(self, finished, num_workers, *, dies=()):
+        self.finished = finished
+        self.num_workers = num_workers
+        self.granted = {worker: [] for worker in range(num_workers)}
+        self.versions = {}
+        self.dies, self.calls, self.closed = dict(dies), 0, 0
+        self.restarted, self.abandoned, self.history, self.published = [], [], [], []
+
+    def share(self, value):
+        return value
+
+    def publish(self, worker, version, weights, checksums):
+        self.versions[worker] = version
+        self.published.append((worker, version, checksums is not None))
+
+    def wait_for_weights(self, timeout_s):
+        return True
+
+    def grant(self, worker, groups):
+        self.granted[worker] += [number for number, _ in groups]
+        self.history += [(worker, number, self.versions.get(worker)) for number, _ in groups]
+
+    def take(self, workers, timeout_s):
+        self.calls += 1
+        told = {}
+        for worker in workers:
+            if self.dies.get(worker) == self.calls:
+                told[worker] = LostRolloutWorkerError(worker, "its process has ended")
+                continue
+            numbers, self.granted[worker] = self.granted[worker][:1], self.granted[worker][1:]
+            told[worker] = Yield(
+                groups=[self.finished(number, version=self.versions[worker]) for number in numbers],
+                busy_s=1.0,
+                idle_s=0.5,
+                peak_resident_tokens=10 * worker,
+            )
+        return told
+
+    def restart(self, worker):
+        self.restarted.append(worker)
+        self.granted[worker] = []
+
+    def abandon(self, worker):
+        self.abandoned.append(worker)
+
+    def close(self):
+        self.closed += 1
+
+
+def plan_nothing(number):
+    return list[EpisodeStart]()
+
+
+def collect(pool, *, batch=4, eta=1, bound=Bound.ADMISSION, steps=6, notes=None, **rules):
+    collection = BackgroundCollection(
+        pool,
+        GroupLedger(StalenessRules(batch_groups=batch, max_staleness=eta, bound=bound)),
+        plan_nothing,
+        rules=BackgroundRules(timeout_s=5.0, **rules),
+        note=(notes if notes is not None else []).append,
+    )
+    trained, model = [], nn.Linear(2, 2)
+    collection.publish(model, 0)
+    for step in range(steps):
+        rollout = collection.collect(step, share_tokens=None, on_turn=lambda text: None)
+        trained.append([episode.start.group for episode in rollout.episodes])
+        collection.publish(model, step + 1)
+    return collection, trained
+
+
+def test_groups_are_spread_evenly_and_trained_once_in_batches(group):
+    pool = Pool(group, 3)
+    collection, trained = collect(pool)
+    assert [len(batch) for batch in trained] == [4] * 6
+    numbers = [number for batch in trained for number in batch]
+    assert len(set(numbers)) == len(numbers)
+    shares = [sum(worker == each for worker, _, _ in pool.history) for each in range(3)]
+    assert max(shares) - min(shares) <= 2
+    assert collection.figures["async/consumed_groups"] == 24.0
+    assert collection.figures["async/generation_idle_share"] == pytest.approx(1 / 3)
+
+
+def test_at_staleness_0_the_batches_are_those_of_the_synchronous_run_and_begin_at_its_versions(
+    group,
+):
+    pool = Pool(group, 2)
+    _, trained = collect(pool, eta=0)
+    assert trained == [list(range(4 * step, 4 * step + 4)) for step in range(6)]
+    assert all(version == number // 4 for _, number, version in pool.history)
+
+
+def test_no_more_groups_are_under_way_in_a_phase_that_begins_late(group):
+    pool = Pool(group, 1)
+    collection = BackgroundCollection(
+        pool,
+        GroupLedger(StalenessRules(batch_groups=4, max_staleness=1, bound=Bound.ADMISSION)),
+        plan_nothing,
+        rules=BackgroundRules(timeout_s=5.0, first_version=200),
+        note=print,
+    )
+    collection.publish(nn.Linear(2, 2), 200)
+    collection.collect(200, share_tokens=None, on_turn=lambda text: None)
+    assert collection.figures["async/submitted_groups"] == 8.0
+
+
+@pytest.mark.parametrize("max_restarts", [0, 1])
+def test_the_groups_of_a_lost_worker_are_played_again(group, max_restarts):
+    pool, notes = Pool(group, 2, dies={1: 3}), []
+    _, trained = collect(pool, max_restarts=max_restarts, bound=Bound.STRICT, notes=notes)
+    assert sorted(number for batch in trained for number in batch) == list(range(24))
+    assert (pool.restarted, pool.abandoned) == (([1], []) if max_restarts else ([], [1]))
+    assert len(notes) == 1
+    assert "rollout worker 1 is gone: its process has ended" in notes[0]
+
+
+def test_the_last_lost_worker_ends_the_run_by_its_name(group):
+    with pytest.raises(RunFailedError, match=r"rollout worker 0 is gone.*none is left"):
+        collect(Pool(group, 1, dies={0: 3}))
+
+
+def test_a_batch_that_does_not_come_ends_the_run_in_time(group):
+    class Idle(Pool):
+        def take(self, workers, timeout_s):
+            return {}
+
+    collection = BackgroundCollection(
+        Idle(group, 1),
+        GroupLedger(StalenessRules(batch_groups=2, max_staleness=1, bound=Bound.ADMISSION)),
+        plan_nothing,
+        rules=BackgroundRules(timeout_s=0.2),
+        note=print,
+    )
+    with pytest.raises(RunFailedError, match=r"no batch of groups within 0\.2 s: 4 are running"):
+        collection.collect(0, share_tokens=None, on_turn=lambda text: None)
+
+
+def test_weights_may_be_handed_over_every_few_versions_only(group):
+    pool = Pool(group, 2)
+    collect(pool, eta=2, publish_every=3, check_weights=True, bound=Bound.STRICT)
+    assert pool.published == [(w, v, True) for v in (0, 3, 6) for w in (0, 1)]
+    # What is trained at a step was begun with weights at most two versions older.
+    assert all(number // 4 - version <= 2 for _, number, version in pool.history)
+
+
+def test_closing_twice_ends_the_workers(group):
+    pool = Pool(group, 1)
+    collection, _ = collect(pool, steps=1)
+    collection.close()
+    collection.close()
+    assert pool.closed == 2
+
+
+def test_the_groups_of_a_phase_are_those_of_its_synchronous_steps(mute_policy):
+    config = RunConfig(rollout=RolloutConfig(num_episodes=12, group_size=4, games_ramp_steps=3,
+                                             games_per_episode=2))  # fmt: skip
+    policy = mute_policy
+    phase = plan_phases(config, {WARMUP: policy, RL: policy})[1]
+    starts = group_starts(phase, seed=7, num_seats=2)
+    identities = set()
+    for number in range(9):
+        step = phase.first_step + number // 3
+        own = [start for start in phase.starts(7, step, num_seats=2) if start.group == number % 3]
+        group = starts(number)
+        assert [(s.game_seed, s.reply_seed, s.seat, s.num_games) for s in group] == [
+            (s.game_seed, s.reply_seed, s.seat, s.num_games) for s in own
+        ]
+        identities |= {(start.episode, start.table) for start in group}
+        assert {start.group for start in group} == {number}
+    assert len(identities) == len({table for _, table in identities}) == 36

@@ -1,0 +1,47 @@
+import time
+
+import pytest
+import torch
+from earl_trainer.asynchronous.setup import learner_threads, make_background_collection
+from earl_trainer.config import AsynchronousConfig
+from earl_trainer.phases import RL, WARMUP, plan_phases
+
+
+def test_the_learner_has_the_cores_that_generation_leaves_it():
+    rules = AsynchronousConfig(num_workers=2, num_threads=3)
+    assert learner_threads(rules, num_cores=16) == 10
+    assert learner_threads(rules, num_cores=4) == 1
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_on_plays_again_what_was_under_way(
+    small_config, tiny_model, tiny_tokenizer, mute_policy
+):
+    config = small_config({"max_staleness": 1})
+    policy = mute_policy
+    phase = plan_phases(config, {WARMUP: policy, RL: policy})[1]
+    threads = torch.get_num_threads()
+    collection = make_background_collection(
+        config,
+        phase,
+        model=tiny_model,
+        tokenizer=tiny_tokenizer,
+        capacity_tokens=4000,
+        num_seats=2,
+        under_way={"num_consumed": 8, "first": 15, "again": [3, 9]},
+        note=print,
+    )
+    try:
+        collection.publish(tiny_model, 2)
+        step = phase.first_step + 2
+        rollout = collection.collect(step, share_tokens=None, on_turn=lambda progress: None)
+        groups = list(dict.fromkeys(episode.start.group for episode in rollout.episodes))
+        assert len(groups) == 4
+        assert set(groups) <= {3, 9, *range(15, 21)}
+        versions = {v for each in rollout.episodes for turn in each.turns for v in turn.versions}
+        assert versions == {2}
+        start_s = time.monotonic()
+    finally:
+        collection.close()
+    assert time.monotonic() - start_s < 5.0
+    assert torch.get_num_threads() == threads

@@ -1,0 +1,229 @@
+"""Generation beside training on two cores, against taking turns, at several bounds of staleness.
+
+A small model first learns to ramble: its replies have a long tail of lengths in front of the move.
+From there every run makes the same number of updates of the same size by reinforcement learning.
+`sync, one core` gives one core to whatever runs, as two devices that take turns would; `sync, both
+cores` lets each phase use the whole machine; asynchronous runs generate on one core and train on
+the other. Throughput is of the tokens trained on, between the second update and the last.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any, final
+
+import numpy as np
+from bench_section import Row, Section
+from benchmarking import Figure
+from earl_envs import Failure
+from earl_trainer.assemble import assemble_run
+from earl_trainer.config import (
+    EvaluationConfig,
+    LearnerConfig,
+    RolloutConfig,
+    RunConfig,
+    SelectorConfig,
+    TrackingConfig,
+    WarmupConfig,
+)
+from earl_trainer.launch import run_to_end
+from earl_trainer.rollout.engine import NO_WEIGHTS, Completion
+from earl_trainer.rollout.policies import Query, ReplyPolicy
+
+EARL = Path(sys.executable).with_name("earl")
+_FILLER = "X"
+_MEDIAN_FILLER_TOKENS, _SIGMA, _MAX_FILLER_TOKENS = 5.0, 1.2, 90
+_ROLLOUT = RolloutConfig(num_episodes=96, group_size=8, max_reply_tokens=96, max_context_tokens=640)
+_SELECTOR = SelectorConfig(profile="none")
+_TIMEOUT_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One way to train."""
+
+    label: str
+    flags: Sequence[str]
+    num_threads: int = 1
+
+
+def asynchronous(eta: int | None, correction: str, *more: str) -> Variant:
+    """Train with generation ahead by at most `eta` updates, None for any number."""
+    bound = ("--max-staleness", str(eta)) if eta is not None else (
+        "--asynchronous.bound", "none", "--asynchronous.max-running-groups", "96",
+    )  # fmt: skip
+    name = "inf" if eta is None else str(eta)
+    return Variant(
+        label=" ".join((f"eta {name}, {correction}", *more[1:2])),
+        flags=(*bound, "--algorithm.correction", correction, *more),
+    )
+
+
+SYNC, BOTH = (
+    Variant(label="sync, one core", flags=()),
+    Variant(label="sync, both cores", flags=(), num_threads=2),
+)
+MAIN = asynchronous(2, "decoupled")
+WAITING = replace(
+    asynchronous(2, "decoupled", "--asynchronous.interrupt", "false"),
+    label="eta 2, decoupled, replies not broken off",
+)
+TABLE = tuple(
+    asynchronous(eta, correction)
+    for correction in ("decoupled", "naive")
+    for eta in (1, 2, 4, 8, None)
+)
+
+
+@final
+class Rambling:
+    """A script's replies with filler in front, as many tokens as a long-tailed draw says."""
+
+    def __init__(self, script: ReplyPolicy, filler_id: int) -> None:
+        self._script = script
+        self._filler_id = filler_id
+
+    def reply(self, queries: Sequence[Query]) -> list[Completion | Failure]:
+        """Answer every query."""
+        answers = self._script.reply(queries)
+        return [self._ramble(*pair) for pair in zip(queries, answers, strict=True)]
+
+    def _ramble(self, query: Query, answer: Completion | Failure) -> Completion | Failure:
+        if isinstance(answer, Failure):
+            return answer
+        rng = np.random.default_rng([query.start.reply_seed, query.turn])
+        drawn = rng.lognormal(np.log(_MEDIAN_FILLER_TOKENS), _SIGMA)
+        room = query.max_new_tokens - len(answer.ids)
+        filler = [self._filler_id] * max(0, min(int(drawn), _MAX_FILLER_TOKENS, room))
+        return replace(
+            answer,
+            ids=[*filler, *answer.ids],
+            logprobs=(0.0,) * (len(filler) + len(answer.ids)),
+            versions=(NO_WEIGHTS,) * (len(filler) + len(answer.ids)),
+        )
+
+
+def teach_to_ramble(folder: Path, *, num_steps: int) -> Path:
+    """Train a small model on scripted play with long-tailed replies; return its folder."""
+    config = RunConfig(
+        warmup=WarmupConfig(num_steps=num_steps, num_episodes=64),
+        rollout=_ROLLOUT,
+        learner=LearnerConfig(num_steps=0),
+        selector=_SELECTOR,
+        evaluation=EvaluationConfig(num_games=20),
+        tracking=TrackingConfig(wandb="disabled"),
+    )
+    run = assemble_run(config, folder, resume=False)
+    filler_id = run.tokenizer.get_vocab()[_FILLER]
+    warmup, *rest = run.phases
+    run.phases = (replace(warmup, policy=Rambling(warmup.policy, filler_id)), *rest)
+    if run_to_end(run):
+        raise SystemExit("the warm-up failed")
+    return folder / "model"
+
+
+def train(
+    variant: Variant, model: Path, folder: Path, *, num_steps: int, num_games: int, seed: int
+) -> Row:
+    """Make one run and condense it."""
+    words = [str(EARL), "train", "tictactoe-async", "--model.name", str(model)]
+    words += ["--run-dir", str(folder), "--seed", str(seed), "--tracking.wandb", "disabled"]
+    words += ["--warmup.num-steps", "0", "--learner.num-steps", str(num_steps)]
+    words += ["--learner.lr", "3e-4", "--evaluation.num-games", str(num_games)]
+    words += ["--max-staleness", "0"]
+    for name in ("num_episodes", "group_size", "max_reply_tokens", "max_context_tokens"):
+        words += [f"--rollout.{name.replace('_', '-')}", str(getattr(_ROLLOUT, name))]
+    subprocess.run(
+        [*words, *variant.flags],
+        check=True,
+        timeout=_TIMEOUT_S,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": str(variant.num_threads)},
+    )
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    records: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    steps = [record for record in records if record.get("phase") == "rl"]
+    summary = json.loads((folder / "summary.json").read_text())
+    return {"variant": variant.label, "seed": seed, **condense(steps, summary)}
+
+
+def condense(steps: Sequence[dict[str, Any]], summary: dict[str, Any]) -> dict[str, object]:
+    """Return throughput, staleness and win rates of a run."""
+    steady = steps[2:]
+    seconds = sum(step["time/step_s"] for step in steady)
+    # Every step passes its tokens once through the update.
+    tokens = sum(step["rate/update_tokens_per_s"] * step["time/update_s"] for step in steady)
+    after = summary["evaluation"]["after"]
+    return {
+        "tokens_per_s": tokens / seconds,
+        "step_s": seconds / len(steady),
+        "rollout_s": fmean(step["time/rollout_s"] for step in steady),
+        "update_s": fmean(step["time/prepare_s"] + step["time/update_s"] for step in steady),
+        "generation_idle_share": fmean(
+            step.get("async/generation_idle_share", 0.0) for step in steady
+        ),
+        "staleness_mean": fmean(step["staleness/mean"] for step in steps),
+        "staleness_max": max(step["staleness/max"] for step in steps),
+        "context_max_tokens": max(step["context/max_tokens"] for step in steps),
+        "win_rate_before": summary["evaluation"]["before"]["win_rate"],
+        "win_rate": after["win_rate"],
+        "win_rate_low": after["win_rate_low"],
+        "win_rate_high": after["win_rate_high"],
+        "win_rates_of_steps": [round(step["game/win_rate"], 4) for step in steps],
+    }
+
+
+def make_figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """Compare medians over the seeds."""
+
+    def values(label: str, name: str) -> list[float]:
+        return [float(str(row[name])) for row in rows if row["variant"] == label]
+
+    def rate(variant: Variant) -> float:
+        return median(values(variant.label, "tokens_per_s"))
+
+    gaps = [
+        max(low - high, other_low - other_high)
+        for low, high, other_low, other_high in zip(
+            values(SYNC.label, "win_rate_low"),
+            values(MAIN.label, "win_rate_high"),
+            values(MAIN.label, "win_rate_low"),
+            values(SYNC.label, "win_rate_high"),
+            strict=True,
+        )
+    ]
+    return {
+        "eta_2_over_sync": Figure(value=rate(MAIN) / rate(SYNC), unit="times", goal=">= 1.7"),
+        "eta_2_over_sync_on_both_cores": Figure(
+            value=rate(MAIN) / rate(BOTH), unit="times", goal=""
+        ),
+        "gain_of_interruption": Figure(value=rate(MAIN) / rate(WAITING), unit="times", goal="> 1"),
+        "win_rate_gap_between_intervals": Figure(value=max(gaps), unit="", goal="<= 0"),
+    }
+
+
+def measure(quick: bool) -> Section:
+    """Make all runs, those that are compared by throughput with three seeds."""
+    rows: list[Row] = []
+    num_steps, num_games = (4, 20) if quick else (24, 400)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = teach_to_ramble(folder / "warmup", num_steps=10 if quick else 150)
+        compared = (SYNC, BOTH, MAIN, WAITING)
+        runs = [(each, seed) for seed in (range(1) if quick else range(3)) for each in compared]
+        if not quick:
+            runs += [(each, 0) for each in TABLE if each.label != MAIN.label]
+        for number, (variant, seed) in enumerate(runs):
+            row = train(
+                variant, model, folder / str(number), num_steps=num_steps, num_games=num_games,
+                seed=seed,
+            )  # fmt: skip
+            print({key: row[key] for key in ("variant", "tokens_per_s", "win_rate")}, flush=True)
+            rows.append(row)
+    return Section(figures=make_figures(rows), rows=rows)
