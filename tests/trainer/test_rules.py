@@ -6,7 +6,12 @@ import pytest
 from earl_trainer.config import RunConfig, SelectorConfig
 from earl_trainer.engines import make_selector
 from earl_trainer.overrides import parse_flags, resolve
-from earl_trainer.rules import check_config, check_context, check_resumable
+from earl_trainer.rules import (
+    check_config,
+    check_context,
+    check_resumable,
+    note_unused_staleness,
+)
 
 REFUSALS = [
     (
@@ -238,3 +243,44 @@ def test_a_resumed_run_keeps_what_its_past_depends_on():
     ):
         with pytest.raises(ValueError, match=re.escape(said)):
             check_resumable(saved, resolve(saved, parse_flags(flag.split())))
+
+
+AHEAD = {"max_staleness": 2, "selector": {"num_devices": 1, "tp_degrees": (1,)}}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"rollout": {"engine": "vllm"}}, "rollout.engine must be transformers"),
+        ({"rollout": {"overflow": "cut"}}, "rollout.overflow must be queue"),
+        ({"rollout_workers": 2}, "rollout_workers must be 1"),
+        ({"learner_workers": 2}, "learner_workers must be 1"),
+        ({"selector": {"num_devices": 2, "tp_degrees": (1, 2)}}, "selector.num_devices must be 1"),
+        ({"opponent": "pool:recency"}, "max_staleness must be 0, got 2"),
+        ({"asynchronous": {"bound": "none"}}, "which must be >= 1, got 0"),
+        (
+            {"asynchronous": {"num_workers": 3, "max_running_groups": 2}},
+            "asynchronous.max_running_groups must be >= asynchronous.num_workers, got 2 and 3",
+        ),
+        (
+            {"asynchronous": {"publish_every_steps": 4}},
+            "publish_every_steps must be at most that, got 4 and max_staleness = 2",
+        ),
+    ],
+)
+def test_what_generation_ahead_cannot_do_is_refused_with_the_rule(overrides, message, small_config):
+    check_config(small_config(AHEAD))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_config(small_config(AHEAD, overrides))
+
+
+def test_too_few_groups_to_be_as_far_ahead_as_allowed_are_said_and_not_refused(small_config):
+    few = small_config(AHEAD, {"asynchronous": {"max_running_groups": 7}})
+    check_config(few)
+    assert note_unused_staleness(few, num_seats=2) == (
+        "max_staleness 2 lets 12 groups be under way, of which "
+        "asynchronous.max_running_groups = 7 run at once"
+    )
+    enough = small_config(AHEAD, {"asynchronous": {"max_running_groups": 12}})
+    for config in (enough, small_config(AHEAD), small_config()):
+        assert note_unused_staleness(config, num_seats=2) is None
