@@ -1,0 +1,96 @@
+"""Throughput of asynchronous runs, judged from what runs leave behind."""
+
+import pytest
+from earl_trainer.rollout.engine import NO_WEIGHTS, Completion, FinishReason
+from earl_trainer.rollout.policies import Query
+from earl_trainer.types import EpisodeStart
+
+
+@pytest.fixture
+def tool(load_tool):
+    return load_tool("async_throughput")
+
+
+class Script:
+    """Always says the same."""
+
+    def reply(self, queries):
+        return [
+            Completion(
+                ids=(7, 2),
+                logprobs=(0.0, 0.0),
+                versions=(NO_WEIGHTS,) * 2,
+                finish_reason=FinishReason.STOP,
+            )
+            for _ in queries
+        ]
+
+
+def ask(episode, *, room):
+    start = EpisodeStart(
+        episode=episode, table=0, group=0, seat=0, game_seed=1, reply_seed=1000 + episode
+    )
+    return Query(start=start, turn=0, state=None, prompt_ids=(1,), max_new_tokens=room)
+
+
+def test_replies_get_a_long_tail_of_filler_in_front_and_never_exceed_their_room(tool):
+    replies = tool.Rambling(Script(), 9).reply([ask(episode, room=60) for episode in range(400)])
+    lengths = sorted(len(reply.ids) for reply in replies)
+    assert all(tuple(reply.ids[-2:]) == (7, 2) for reply in replies)
+    assert all(set(reply.ids[:-2]) <= {9} for reply in replies)
+    assert all(len(each.ids) == len(each.logprobs) == len(each.versions) for each in replies)
+    assert 5 <= lengths[200] <= 9
+    assert lengths[-1] == 60
+    assert lengths[380] > 4 * lengths[200]
+
+
+def row(variant, *, rate, low, high):
+    return {
+        "variant": variant.label,
+        "tokens_per_s": rate,
+        "win_rate_low": low,
+        "win_rate_high": high,
+    }
+
+
+def test_throughput_is_compared_by_medians_and_curves_by_the_gap_between_intervals(tool):
+    rows = [
+        *(row(tool.SYNC, rate=rate, low=0.4, high=0.5) for rate in (90.0, 100.0, 400.0)),
+        *(row(tool.BOTH, rate=150.0, low=0.4, high=0.5) for _ in range(3)),
+        *(row(tool.MAIN, rate=180.0, low=0.45, high=0.6) for _ in range(2)),
+        row(tool.MAIN, rate=180.0, low=0.52, high=0.6),
+        *(row(tool.WAITING, rate=160.0, low=0.4, high=0.5) for _ in range(3)),
+    ]
+    figures = tool.make_figures(rows)
+    assert figures["eta_2_over_sync"].value == pytest.approx(1.8)
+    assert figures["eta_2_over_sync_on_both_cores"].value == pytest.approx(1.2)
+    assert figures["gain_of_interruption"].value == pytest.approx(1.125)
+    assert figures["win_rate_gap_between_intervals"].value == pytest.approx(0.02)
+
+
+def test_the_first_two_steps_do_not_count_for_throughput(tool):
+    step = {
+        "time/step_s": 2.0,
+        "time/rollout_s": 1.0,
+        "time/prepare_s": 0.25,
+        "time/update_s": 0.5,
+        "rate/update_tokens_per_s": 400.0,
+        "staleness/mean": 1.0,
+        "staleness/max": 2.0,
+        "context/max_tokens": 90.0,
+        "game/win_rate": 0.5,
+    }
+    slow = {**step, "time/step_s": 100.0, "staleness/max": 3.0}
+    match = {"win_rate": 0.5, "win_rate_low": 0.4, "win_rate_high": 0.6}
+    summary = {"evaluation": {"before": match, "after": match}}
+    found = tool.condense([slow, slow, step, step], summary)
+    assert found["tokens_per_s"] == pytest.approx(100.0)
+    assert found["update_s"] == pytest.approx(0.75)
+    assert found["staleness_max"] == 3.0
+
+
+def test_variants_differ_in_name_and_flags(tool):
+    variants = [tool.SYNC, tool.BOTH, tool.WAITING, *tool.TABLE]
+    assert tool.MAIN.label in {each.label for each in tool.TABLE}
+    assert len({each.label for each in variants}) == len(variants)
+    assert len({(tuple(each.flags), each.num_threads) for each in variants}) == len(variants)
