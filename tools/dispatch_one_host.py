@@ -12,7 +12,7 @@ from resource import getpagesize
 import torch
 import torch.distributed as dist
 from benchmarking import Figure
-from dispatch_memory import sampled_peak
+from dispatch_memory import return_freed_memory, sampled_peak
 from earl_dispatch import (
     Columns,
     Hosts,
@@ -114,12 +114,14 @@ def _swap_and_watch(tokens_per_row: int) -> float:
 
     It is what all ranks hold beside their source columns, result included, at the same time.
     """
+    return_freed_memory()
     rank = dist.get_rank()
     plan, columns = _swap(tokens_per_row)
     small_plan, small_columns = _swap(1)
     dispatch(small_plan, small_columns, transport="shared_memory")
     pids: list[int] = [0, 0]
     dist.all_gather_object(pids, os.getpid())
+    return_freed_memory()
     dist.barrier()
     watch = sampled_peak(pids) if rank == 0 else nullcontext(None)
     with watch as peak:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -104,3 +105,30 @@ def test_the_others_name_a_rank_that_was_killed_and_can_go_on_without_it(
     for took_s, message in outcomes:
         assert took_s < TIMEOUT_S
         assert f"no answer from rank {LOST};" in message
+
+
+def lose_the_rank_that_serves_the_store(port: int) -> str:
+    rank, columns = dist.get_rank(), make_batch()
+    dist.destroy_process_group()
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=3,
+        timeout=timedelta(seconds=30),
+    )  # fmt: skip
+    source = Layout.contiguous(num_rows=len(LENGTHS), num_ranks=3)
+    target = Layout(owners=tuple(2 - owner for owner in source.owners), groups=source.groups)
+    if rank == 0:
+        die_after("isend", 3)
+    held = chunk_of_columns(columns, source, rank)
+    with pytest.raises(RuntimeError) as broken:
+        dispatch(make_plan(source, target), held, transport="all_to_all", timeout_s=TIMEOUT_S)
+    return str(broken.value)
+
+
+def test_the_rank_that_serves_the_groups_store_is_named_when_it_is_killed():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    lost, *others = run_ranks(3, lose_the_rank_that_serves_the_store, port, may_die=[0])
+    assert lost is None
+    for message in others:
+        assert "rank 0" in message

@@ -4,11 +4,13 @@ import pytest
 from earl_dispatch import Hosts, Layout, RowSizes, plan_transfer
 from earl_dispatch.layout import chunk_bounds
 from earl_dispatch.network import (
+    Load,
     Network,
     balanced_floors,
     floor_time_s,
     host_bounds,
     predicted_time_s,
+    round_loads,
 )
 from earl_dispatch.testing import random_problem
 from hypothesis import HealthCheck, given, settings
@@ -19,7 +21,17 @@ def test_the_busiest_direction_of_the_busiest_host_decides():
     network = Network(bytes_per_s=100, latency_s=0.5)
     # Host 0 sends 300 bytes in two messages and receives 100 in one.
     loads = {(0, 1): 100, (0, 2): 200, (1, 0): 100, (2, 2): 10**6, (1, 2): 0}
+    loads = {way: Load(num_bytes=num_bytes) for way, num_bytes in loads.items()}
     assert network.time_s(loads) == pytest.approx(2 * 0.5 + 3.0)
+
+
+def test_every_message_between_ranks_of_two_hosts_has_its_latency(weigh):
+    source = Layout(owners=(0, 1), groups=((0,), (1,)))
+    target = Layout(owners=(0, 1), groups=((2,), (3,)))
+    plan = plan_transfer(source, target, sizes=weigh([30, 20]), hosts=Hosts(of=(0, 0, 1, 1)))
+    assert round_loads(plan, 0) == {(0, 1): Load(num_bytes=50, num_messages=2)}
+    network = Network(bytes_per_s=10, latency_s=0.25)
+    assert predicted_time_s(plan, network) == pytest.approx(2 * 0.25 + 5.0)
 
 
 def test_a_rate_is_given_in_bits():

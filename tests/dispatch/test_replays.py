@@ -16,10 +16,11 @@ def test_figure_4_has_the_topologys_ratio_beside_the_papers():
 
 def test_latency_takes_from_the_ratio_what_messages_cost():
     with_latency = figure_4(latency_s=1e-5).simulated[0]
-    # 15 messages of each host in the direct transfer, and 2 x 15 of the controller's.
+    # 8 x 15 messages of each host in the direct transfer, and as many into the controller's and
+    # out of it.
     direct, central = (16 * 15 / 16**2 * 46 * 2**20 * 8 / 25e9 * times for times in (1, 32))
-    assert with_latency.seconds["all_to_all"] == pytest.approx(direct + 15e-5)
-    assert with_latency.seconds["gather_scatter"] == pytest.approx(central + 30e-5)
+    assert with_latency.seconds["all_to_all"] == pytest.approx(direct + 120e-5)
+    assert with_latency.seconds["gather_scatter"] == pytest.approx(central + 240e-5)
 
 
 def test_table_1_at_both_ends_of_a_slow_network():

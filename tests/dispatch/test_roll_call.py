@@ -35,7 +35,10 @@ def test_when_all_have_signed_in_nobody_waits():
 
 def test_a_store_that_is_lost_is_said_to_be():
     text = absent_ranks(Unreachable(), rank=0, num_ranks=2, timeout_s=0.1)
-    assert text == "the group's store is gone with the rank that serves it (connection refused)"
+    assert text == (
+        "the group's store is gone with the rank that serves it, rank 0 of the default group "
+        "unless a launcher does (connection refused)"
+    )
 
 
 def test_a_store_that_never_answers_is_not_waited_for():

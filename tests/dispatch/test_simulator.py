@@ -32,9 +32,9 @@ def test_without_latency_the_times_are_the_closed_forms():
 
 def test_latency_is_paid_for_every_message():
     late = replace(SMALL, network=Network(bytes_per_s=1000, latency_s=1.0))
-    # One message to each of three other hosts.
+    # From each of two ranks a message to each of three other hosts.
     extra = simulate(late).seconds["all_to_all"] - simulate(SMALL).seconds["all_to_all"]
-    assert extra == pytest.approx(3.0)
+    assert extra == pytest.approx(6.0)
 
 
 def test_the_store_takes_the_controllers_time():

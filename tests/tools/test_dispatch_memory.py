@@ -3,6 +3,8 @@
 import mmap
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -40,6 +42,38 @@ def test_a_peak_is_that_since_its_beginning(tool):
     assert second.added_bytes < 16 * MIB
     assert second.before_bytes > 60 * MIB
     kept.close()
+
+
+KEEPING = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import dispatch_memory
+if sys.argv[2] == "return":
+    dispatch_memory.return_freed_memory()
+# Freed, it teaches the C library to keep blocks of this size.
+del [bytearray(30 << 20)][:]
+blocks = [bytearray(1 << 20) for _ in range(64)]
+before = dispatch_memory.held_bytes([os.getpid()])
+del blocks[:-1]
+print(before - dispatch_memory.held_bytes([os.getpid()]))
+"""
+
+
+def test_freed_memory_is_given_back_only_by_a_process_that_was_told_to(tool):
+    given_back = {
+        way: int(
+            subprocess.run(
+                [sys.executable, "-c", KEEPING, str(Path(tool.__file__).parent), way],
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=60,
+            ).stdout
+        )
+        for way in ("keep", "return")
+    }
+    assert given_back["return"] > 60 * MIB
+    assert given_back["keep"] < 60 * MIB
 
 
 @pytest.mark.skipif(

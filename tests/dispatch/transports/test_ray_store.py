@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 import time
 from datetime import timedelta
@@ -10,7 +11,13 @@ import torch
 import torch.distributed as dist
 from earl_dispatch import Columns, Layout, RowSizes, TransferPlan, dispatch, plan_transfer
 from earl_dispatch.link import Link
-from earl_dispatch.testing import assert_same_bits, chunk_of_columns, random_columns, run_ranks
+from earl_dispatch.testing import (
+    assert_same_bits,
+    chunk_of_columns,
+    random_columns,
+    random_problem,
+    run_ranks,
+)
 from earl_dispatch.transports.ray_store import Mailbox, _Store
 
 LENGTHS = (3, 0, 5, 1, 4, 2)
@@ -18,6 +25,7 @@ SOURCE = Layout(owners=(0, 0, 1, 1, 0, 1), groups=((2, 0), (1,)))
 TARGET = Layout(owners=(1, 0, 0, 1, 1, 0), groups=((0, 1), (2,)))
 ALONE = Layout(owners=(0,) * 6, groups=((0,),))
 CHUNKED = Layout(owners=(0,) * 6, groups=((1, 2, 0),), num_chunks=3)
+CPU = torch.device("cpu")
 PAIRS = ((SOURCE, TARGET), (SOURCE, CHUNKED), (ALONE, TARGET))
 TRANSPORTS = ("ray_store", "all_to_all", "gather_scatter", "pipelined")
 
@@ -55,6 +63,17 @@ def dispatch_in_actor(rank: int, rendezvous: str) -> list[list[Columns]]:
         ]
         for transport in TRANSPORTS
     ]
+    for seed in range(12):
+        batch, source, target, hosts = random_problem(seed, max_ranks=3)
+        plan = plan_transfer(source, target, sizes=RowSizes.of_columns(batch), hosts=hosts)
+        empty = Columns.empty(batch.schema())
+        held = empty if rank >= plan.num_ranks else chunk_of_columns(batch, source, rank)
+        held = held if held.num_rows else empty
+        through_store, directly = (
+            dispatch(plan, held, transport=transport, timeout_s=60.0)
+            for transport in ("ray_store", "all_to_all")
+        )
+        assert_same_bits(through_store, directly)
     assert ray.is_initialized()
     dist.barrier()
     dist.destroy_process_group()
@@ -134,6 +153,40 @@ def test_processes_that_attach_to_a_cluster_use_its_store_and_leave_nothing_in_i
         assert free == whole
 
 
+def lose_a_rank_that_is_attached(address: str, environment: dict[str, str]) -> str:
+    """Be killed as rank 1, once its rows are in the store, or say what the others hear of it."""
+    os.environ.update(environment)
+    import ray
+
+    ray.init(address=address, log_to_driver=False)
+    rank = dist.get_rank()
+    if rank == 1:
+        meet = _Store._meet
+
+        def meet_and_die(store: _Store) -> None:
+            meet(store)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        _Store._meet = meet_and_die
+    held = held_by(rank, SOURCE)
+    with pytest.raises(RuntimeError) as broken:
+        dispatch(make_plan(SOURCE, TARGET), held, transport="ray_store", timeout_s=15.0)
+    assert_same_bits(held, held_by(rank, SOURCE))
+    return str(broken.value)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_rank_that_is_killed_is_named_by_the_others(cluster):
+    environment = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
+    messages = run_ranks(
+        3, lose_a_rank_that_is_attached, cluster, environment, timeout_s=120.0, may_die=[1]
+    )
+    assert messages.pop(1) is None
+    for message in messages:
+        assert "no answer from rank 1;" in message
+
+
 def dispatch_without_ray() -> str:
     held = chunk_of_columns(make_batch(), SOURCE, dist.get_rank())
     with pytest.raises(ValueError, match="ray") as refused:
@@ -183,7 +236,7 @@ def ray_that_forgets_late() -> ModuleType:
 
 
 def test_letters_are_not_forgotten_with_those_of_the_exchange_before():
-    store = _Store(ray_that_forgets_late(), Link.open(None, timeout_s=5.0), "session")
+    store = _Store(ray_that_forgets_late(), Link.open(None, timeout_s=5.0), "session", device=CPU)
     for value in (1, 2, 3):
         received = store.exchange({0: torch.tensor([value], dtype=torch.uint8)})
         assert {rank: buffer.tolist() for rank, buffer in received.items()} == {0: [value]}

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import torch
 from torch import Tensor
@@ -30,6 +30,8 @@ class Claim:
     problem: str
     """What is wrong on this rank by itself; empty if nothing is."""
     max_buffer_bytes: int | None = None
+    compression: dict[str, str] = field(default_factory=dict[str, str])
+    """Column -> how it travels."""
 
     @classmethod
     def of(
@@ -115,6 +117,12 @@ def _differences(claims: Sequence[Claim]) -> list[str]:
     statements = {
         f"column {name!r}": [claim.columns.get(name, "missing") for claim in claims]
         for name in names
+    }
+    statements |= {
+        f"the compression of column {name!r}": [
+            claim.compression.get(name, "none") for claim in claims
+        ]
+        for name in sorted({name for claim in claims for name in claim.compression})
     }
     statements["transport"] = [repr(claim.transport) for claim in claims]
     statements["max_buffer_bytes"] = [str(claim.max_buffer_bytes) for claim in claims]

@@ -17,7 +17,8 @@ Compression = Mapping[str, str]
   with 8 significant bits), <= 2^-134 below; infinities and NaNs stay what they are.
 - "int8_delta:base": 1 byte, and 8 bytes a row. The difference to the per-token float32 column
   `base`, which travels as it is, in steps of s = max |x - base| / 127 over the row:
-  |x' - x| <= s / 2 + 2^-24 |x'|, of which the second term is the rounding to float32. Values have
+  |x' - x| <= (1 + 10^-9) s / 2 + 2^-24 |x'| + 2^-149: besides half a step the rounding of the steps
+  in float64, of the sum to float32, and of what is smaller than any normal number. Values have
   to be finite, and the source's rows in one chunk.
 
 The error is made once, at the source, whether or not a row leaves its rank: what a rank gets does

@@ -58,7 +58,8 @@ def dispatch(
 
     Raises:
         ValueError: Before anything is sent, on all ranks alike, if one of them has rows or byte
-            sizes other than the plan's, or if they differ in columns, plan, transport or buffers.
+            sizes other than the plan's, or if they differ in columns, plan, transport, compression
+            or buffers.
         RuntimeError: On all ranks that are left, if one is gone or does not take part within
             `timeout_s`; it is named.
     """
@@ -69,7 +70,9 @@ def dispatch(
         plan, columns = compressed_plan(plan, compression), compress_columns(columns, compression)
     problem = problem or buffer_problem(max_buffer_bytes)
     claim = make_claim(plan, columns, transport, link)
-    claim = replace(claim, max_buffer_bytes=max_buffer_bytes)
+    claim = replace(
+        claim, max_buffer_bytes=max_buffer_bytes, compression=dict(sorted(compression.items()))
+    )
     if problem:
         claim = replace(claim, problem=f"rank {link.rank}: {problem}")
     require_agreement(claim, link, device=columns.lengths.device)

@@ -149,15 +149,24 @@ class Link:
         except RuntimeError as error:
             raise self._broken() from error
 
-    def _broken(self) -> RuntimeError:
+    def broken(self, what: str) -> RuntimeError:
+        """Leave a group whose exchange has failed; return the error that names who is gone.
+
+        Args:
+            what: Has failed.
+        """
+        absent = "there are no others"
         group = self.group or dist.group.WORLD
-        assert group is not None
-        self._hang_up(group)
-        absent = absent_ranks(group.get_group_store(), rank=self.rank, num_ranks=self.num_ranks)
+        if self.num_ranks > 1 and group is not None:
+            self._hang_up(group)
+            absent = absent_ranks(group.get_group_store(), rank=self.rank, num_ranks=self.num_ranks)
         return RuntimeError(
-            f"rank {self.rank}: exchange with {self.num_ranks} ranks failed or took longer "
-            f"than {self.timeout_s} s: {absent}; the process group cannot be used further"
+            f"rank {self.rank}: {what} failed or took longer than {self.timeout_s} s: {absent}; "
+            "the process group cannot be used further"
         )
+
+    def _broken(self) -> RuntimeError:
+        return self.broken(f"exchange with {self.num_ranks} ranks")
 
     def _hang_up(self, group: ProcessGroup) -> None:
         """Close the connections, so that nobody waits for a rank that has given up.

@@ -5,14 +5,31 @@ link is the latency of each message plus bytes over rate (Hockney 1994, Parallel
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from earl_dispatch.bounds import irreplaceable_bytes, missing_bytes
 from earl_dispatch.plan import TransferPlan
 
-Loads = Mapping[tuple[int, int], int | float]
-"""(source host, target host) -> bytes."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What goes from one host to another."""
+
+    num_bytes: float | int
+    num_messages: int = 1
+    """From rank to rank; those of one pair of ranks at one time are one."""
+
+    def __add__(self, other: "Load") -> "Load":
+        """Put two loads on the same way."""
+        return Load(
+            num_bytes=self.num_bytes + other.num_bytes,
+            num_messages=self.num_messages + other.num_messages,
+        )
+
+
+Loads = Mapping[tuple[int, int], Load]
+"""(source host, target host) -> what goes there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +59,32 @@ class Network:
         max over hosts and directions of (latency x messages + bytes / rate).
         """
         costs = defaultdict[tuple[str, int], float](float)
-        for (source, target), num_bytes in loads.items():
-            if source != target and num_bytes:
-                cost = self.latency_s + num_bytes / self.bytes_per_s
+        for (source, target), load in loads.items():
+            if source != target and load.num_bytes:
+                cost = load.num_messages * self.latency_s + load.num_bytes / self.bytes_per_s
                 costs["out", source] += cost
                 costs["in", target] += cost
         return max(costs.values(), default=0.0)
 
 
-def round_loads(plan: TransferPlan, number: int) -> dict[tuple[int, int], int]:
-    """Return the bytes from host to host in one round of a plan."""
-    loads = defaultdict[tuple[int, int], int](int)
-    host = plan.hosts.of
-    for transfer in plan.rounds[number]:
-        loads[host[transfer.source_rank], host[transfer.target_rank]] += plan.bytes_of(transfer)
-    return dict(loads)
+def round_loads(plan: TransferPlan, number: int) -> dict[tuple[int, int], Load]:
+    """Return what goes from host to host in one round of a plan."""
+    return add_loads(
+        (
+            (plan.hosts.of[transfer.source_rank], plan.hosts.of[transfer.target_rank]),
+            Load(num_bytes=plan.bytes_of(transfer)),
+        )
+        for transfer in plan.rounds[number]
+    )
+
+
+def add_loads(parts: Iterable[tuple[tuple[int, int], Load]]) -> dict[tuple[int, int], Load]:
+    """Put the loads of each way together; what is empty is no message."""
+    loads: dict[tuple[int, int], Load] = {}
+    for way, load in parts:
+        if load.num_bytes:
+            loads[way] = loads[way] + load if way in loads else load
+    return loads
 
 
 def predicted_time_s(plan: TransferPlan, network: Network) -> float:

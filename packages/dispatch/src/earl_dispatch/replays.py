@@ -53,7 +53,7 @@ def figure_4(*, gbps: float | int = FIGURE_4_GBPS, latency_s: float | int = 0.0)
 
 
 def table_1(*, gbps: float | int, latency_s: float | int = 0.0) -> Comparison:
-    """Time table 1's batches on 128 hosts; one rank stands for the 8 GPUs that share a link.
+    """Time table 1's batches on 128 hosts with 8 ranks on each.
 
     Args:
         gbps: Rate of a host's link in 10^9 bits per second.
@@ -63,7 +63,7 @@ def table_1(*, gbps: float | int, latency_s: float | int = 0.0) -> Comparison:
     return Comparison(
         title=f"EARL table 1: 128 hosts (1,024 GPUs) at {gbps:g} Gbps",
         simulated=tuple(
-            _simulate(context, 128, 1, mib, network) for context, mib in TABLE_1_MIB.items()
+            _simulate(context, 128, 8, mib, network) for context, mib in TABLE_1_MIB.items()
         ),
     )
 

@@ -53,7 +53,10 @@ def _answer(answer: Future[str], store: Store, rank: int, num_ranks: int, timeou
     try:
         answer.set_result(_describe(_absent(store, rank, num_ranks, timeout_s)))
     except RuntimeError as error:
-        answer.set_result(f"the group's store is gone with the rank that serves it ({error})")
+        answer.set_result(
+            "the group's store is gone with the rank that serves it, rank 0 of the default group "
+            f"unless a launcher does ({error})"
+        )
 
 
 def _absent(store: Store, rank: int, num_ranks: int, timeout_s: float) -> list[int]:

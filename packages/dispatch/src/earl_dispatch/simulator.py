@@ -1,14 +1,13 @@
 """Transfers on clusters that one does not have: real plans on a model of the network."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from earl_dispatch.hosts import Hosts
 from earl_dispatch.layout import Layout
-from earl_dispatch.network import Network, host_bounds, round_loads
+from earl_dispatch.network import Loads, Network, add_loads, host_bounds, round_loads
 from earl_dispatch.plan import TransferPlan, plan_transfer
 from earl_dispatch.sizes import RowSizes
 from earl_dispatch.transports.gather_scatter import central_plans
@@ -78,13 +77,11 @@ def simulate(scenario: Scenario) -> Simulated:
     `shared_memory` is only for ranks of one host and needs no network.
     """
     part_bytes = scenario.total_bytes / scenario.num_parts
-    traffic = _traffic(scenario.num_hosts, scenario.ranks_per_host)
+    traffic, busiest = _traffic(scenario.num_hosts, scenario.ranks_per_host)
     seconds = {
         transport: sum(_time_s(scenario.network, loads, part_bytes) for loads in rounds)
         for transport, rounds in traffic.items()
     }
-    busiest = max(traffic["floor"][0].values())
-    del seconds["floor"]
     return Simulated(
         scenario=scenario,
         seconds=seconds,
@@ -121,31 +118,26 @@ def plan_of(num_hosts: int, ranks_per_host: int) -> TransferPlan:
 
 
 @cache
-def _traffic(num_hosts: int, ranks_per_host: int) -> dict[str, list[dict[tuple[int, int], int]]]:
-    """Return the parts between hosts in each round of every transport, and of the floor."""
+def _traffic(num_hosts: int, ranks_per_host: int) -> tuple[dict[str, list[Loads]], int]:
+    """Return what goes between hosts in each round of every transport, a byte for each part.
+
+    Also the most parts that have to go into a host, or out of one, whatever the scheme.
+    """
     plan = plan_of(num_hosts, ranks_per_host)
     # A controller ignores which ranks share a host; its messages cross the same network.
     central = [replace(part, hosts=plan.hosts) for part in central_plans(plan)]
     gather, scatter = ([round_loads(p, n) for n in range(len(p.rounds))] for p in central)
     ingress, egress = host_bounds(plan)
-    floor = {(host, -1): size for host, size in ingress.items()}
-    floor |= {(-1, host): size for host, size in egress.items()}
-    return {
+    traffic: dict[str, list[Loads]] = {
         DIRECT: [round_loads(plan, number) for number in range(len(plan.rounds))],
-        "pipelined": [_merge(gather + scatter)],
-        "gather_scatter": gather + scatter,
-        "ray_store": gather + scatter,
-        "floor": [floor],
+        "pipelined": [add_loads(part for loads in gather + scatter for part in loads.items())],
+        "gather_scatter": [*gather, *scatter],
+        "ray_store": [*gather, *scatter],
     }
+    return traffic, max(*ingress.values(), *egress.values())
 
 
-def _time_s(network: Network, loads: Mapping[tuple[int, int], int], part_bytes: float) -> float:
-    return network.time_s({link: parts * part_bytes for link, parts in loads.items()})
-
-
-def _merge(loads: Sequence[Mapping[tuple[int, int], int]]) -> dict[tuple[int, int], int]:
-    merged = defaultdict[tuple[int, int], int](int)
-    for part in loads:
-        for link, size in part.items():
-            merged[link] += size
-    return dict(merged)
+def _time_s(network: Network, loads: Loads, part_bytes: float) -> float:
+    return network.time_s({
+        way: replace(load, num_bytes=load.num_bytes * part_bytes) for way, load in loads.items()
+    })

@@ -34,7 +34,8 @@ def ray_store(plan: TransferPlan, columns: Columns, link: Link) -> Columns:
     ray = _require_ray(link)
     session = torch.frombuffer(bytearray(uuid.uuid4().bytes), dtype=torch.uint8)
     sessions = link.exchange([session] * link.num_ranks, [_SESSION_BYTES] * link.num_ranks)
-    mailbox = _Store(ray, link, bytes(sessions[0].tolist()).hex())
+    device = columns.lengths.device
+    mailbox = _Store(ray, link, bytes(sessions[0].tolist()).hex(), device=device)
     for central in (limit_like(each, plan) for each in central_plans(plan)):
         execution = Execution(central, columns, rank=link.rank)
         for number in range(len(central.rounds)):
@@ -61,7 +62,8 @@ def _require_ray(link: Link) -> ModuleType:
 class _Store:
     """Exchanges buffers through the object store."""
 
-    def __init__(self, ray: ModuleType, link: Link, session: str) -> None:
+    def __init__(self, ray: ModuleType, link: Link, session: str, *, device: torch.device) -> None:
+        self._device = device
         self._ray = ray
         self._link = link
         self._session = session
@@ -99,14 +101,11 @@ class _Store:
             }
             self._meet()
         except ray.exceptions.RayError as error:
-            raise RuntimeError(
-                f"rank {rank}: the Ray object store failed or took longer than "
-                f"{timeout_s} s: {type(error).__name__}"
-            ) from error
+            # Whoever is gone has left its objects behind as lost; the others are met once more.
+            raise self._link.broken(f"the Ray object store ({type(error).__name__})") from error
         finally:
             self._mailbox.forget.remote(session)
-        device = next(iter(outgoing.values())).device if outgoing else None
-        return {source: buffer.to(device) for source, buffer in received.items()}
+        return {source: buffer.to(self._device) for source, buffer in received.items()}
 
     def _meet(self) -> None:
         nothing = torch.empty(0, dtype=torch.uint8)
