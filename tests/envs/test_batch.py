@@ -793,6 +793,8 @@ def test_drawn_actions_hold_until_the_next_draw(backend):
     batch = make_batch("earl/ConnectFour-v0", batch_size=3, seed=0, backend=backend)
     drawn = batch.random_actions()
     kept = drawn.copy()
+    with pytest.raises(ValueError, match="read-only"):
+        drawn[0] = 3
     batch.step(drawn)
     batch.step([(action + 1) % 7 for action in kept.tolist()])
     batch.step([6], [0])

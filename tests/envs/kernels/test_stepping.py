@@ -27,7 +27,7 @@ def memory() -> Arena:
 def _moves(memory: Arena, actions: list[int], indices: list[int]) -> int:
     memory.arrays[arena.ACTIONS][: len(actions)] = actions
     memory.arrays[arena.INDICES][: len(indices)] = indices
-    return STEP(memory.block, len(actions), arena.ACTIONS, NOWHERE)
+    return STEP(memory.block, len(actions), arena.ACTIONS, NOWHERE, False)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,9 @@ def test_a_step_draws_the_next_moves_where_it_is_told_to():
         draw(batch._block, many, arena.DRAWN)
     for turn in range(20):
         source, following = (arena.DRAWN, arena.DRAWN_NEXT)[:: 1 - 2 * (turn % 2)]
-        finished = step(ahead._block, many, source, following)
-        assert step(asked._block, many, source, NOWHERE) == finished == ahead.done.sum()
+        sound = turn % 3 == 0
+        finished = step(ahead._block, many, source, following, sound)
+        assert step(asked._block, many, source, NOWHERE, sound) == finished == ahead.done.sum()
         draw(asked._block, many, following)
         np.testing.assert_array_equal(ahead._arrays[following], asked._arrays[following])
     assert ahead.episodes.min() > 0
@@ -107,7 +108,8 @@ def test_parallel_loops_make_the_same_moves():
         if turn == 0:
             draw(parallel._block, many, arena.DRAWN)
         source, following = (arena.DRAWN, arena.DRAWN_NEXT)[:: 1 - 2 * (turn % 2)]
-        step(parallel._block, many, source, following)
+        sound = turn % 3 == 0
+        step(parallel._block, many, source, following, sound)
     np.testing.assert_array_equal(parallel._block[192:], serial._block[192:])
 
 

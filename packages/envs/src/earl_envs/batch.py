@@ -111,7 +111,7 @@ class GameBatch(Batch):
                 num_places=len(legal),
             )
             actions.append(legal[draw])
-        return np.array(actions, np.int64)
+        return read_only(np.array(actions, np.int64))
 
     def state(self, index: int) -> Hashable:
         """Return the state of a game; a failed one gives its last sound state."""

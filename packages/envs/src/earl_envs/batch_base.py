@@ -136,8 +136,9 @@ class Batch(ABC):  # noqa: PLR0904 - one more than twelve, a third of them views
         """Draw one legal action for every unfinished game, each equally likely.
 
         A draw depends on the slot's first seed and on the numbers of game and move alone, so two
-        calls without a step in between agree. [K] for `step`; it keeps its values until the next
-        call, which with the backend "numba" overwrites them.
+        calls without a step in between agree. [K] for `step`; read-only, so that a batch which is
+        handed its own draws need not check them again. It keeps its values until the next call,
+        which with the backend "numba" overwrites them.
         """
 
     @abstractmethod

@@ -42,8 +42,8 @@ class KernelBatch(Batch):
         self._block, self._arrays = memory.block, memory.arrays
         self._actions, self._indices = self._arrays[ACTIONS], self._arrays[arena.INDICES]
         self._drawn_in, self._has_next = DRAWN, False
-        self._drawn = self._arrays[DRAWN]
-        views = [read_only(array) for array in self._arrays]
+        views = self._views = [read_only(array) for array in self._arrays]
+        self._drawn = views[DRAWN]
         self.seats, self.done = views[arena.SEATS], views[arena.DONE]
         self.returns, self.num_moves = views[arena.RETURNS], views[arena.NUM_MOVES]
         self.episodes, self._legal_mask = views[arena.EPISODES], views[arena.MASK]
@@ -82,13 +82,14 @@ class KernelBatch(Batch):
         """Make one move in each of some games; see `Batch.step`."""
         num, everyone = self.batch_size, self._num_running == self.batch_size and indices is None
         source, following = self._drawn_in, NOWHERE
+        sound, self._is_drawn = self._is_drawn, False
         if actions is not self._drawn or not everyone:
-            num, source = self._take(actions, indices, everyone=everyone), ACTIONS
+            num, source, sound = self._take(actions, indices, everyone=everyone), ACTIONS, False
         elif self.autoreset:
             # Whoever plays at random will ask for the next moves; the games are in the cache now.
             following = DRAWN + DRAWN_NEXT - source
         step = self._step if everyone else self._loops(num, everyone=False)[0]
-        num_finished = step(self._block, num, source, following)
+        num_finished = step(self._block, num, source, following, sound)
         if num_finished == UNSOUND:
             moves = self._arrays[source][:num]
             self._checked_moves(moves, None if everyone else self._indices[:num])
@@ -107,13 +108,14 @@ class KernelBatch(Batch):
         """Draw one legal action for every unfinished game; see `Batch.random_actions`."""
         if self._has_next:
             self._drawn_in, self._has_next = DRAWN + DRAWN_NEXT - self._drawn_in, False
-            self._drawn = self._arrays[self._drawn_in]
+            self._drawn, self._is_drawn = self._views[self._drawn_in], True
             return self._drawn
         num, everyone = self._num_running, self._num_running == self.batch_size
         if not everyone:
             self._indices[:num] = np.flatnonzero(self.seats >= 0)
         draw = self._draw if everyone else self._loops(num, everyone=False)[1]
         draw(self._block, num, self._drawn_in)
+        self._is_drawn = True
         return self._drawn if everyone else self._drawn[:num]
 
     def state(self, index: int) -> Hashable:
@@ -160,7 +162,7 @@ class KernelBatch(Batch):
         arrays[arena.OBSERVATIONS][games] = game.planes(state, 0)
         arrays[arena.MASK][games] = np.isin(np.arange(game.num_actions), game.legal(state))
         self._num_running = int(np.count_nonzero(self.seats >= 0))
-        self._has_next = False
+        self._has_next = self._is_drawn = False
 
     def _loops(self, num: int, *, everyone: bool) -> tuple[Loop, Loop]:
         parallel = num >= PARALLEL_GAMES and numba.get_num_threads() > 1
