@@ -92,6 +92,16 @@ def test_a_folder_without_a_config_is_refused(tmp_path):
         check_model_name(str(tmp_path))
 
 
+def test_a_folder_beside_models_is_taken_for_a_slip_of_the_pen(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "model").mkdir(parents=True)
+    (tmp_path / "runs" / "model" / "config.json").write_text("{}")
+
+    with pytest.raises(ValueError, match="did you mean 'runs/model'"):
+        check_model_name("runs/modle")
+    check_model_name("run/model")
+
+
 @pytest.mark.parametrize("name", ["tiny", "smollm2-135m-instruct", "owner/model"])
 def test_names_that_may_be_models_pass(name):
     check_model_name(name)

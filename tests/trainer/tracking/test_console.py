@@ -38,14 +38,16 @@ RATES = "rollout 5,432, prepare 98,765, update 2,110"
 def lines():
     out = io.StringIO()
     console = Console(file=out, width=240, soft_wrap=True, highlight=False)
-    return LineDisplay(console, EtaClock(total_steps=10)), out
+    return LineDisplay(console, EtaClock({"warmup": 4, "rl": 6})), out
 
 
 @pytest.fixture(params=[80, 100, 180])
 def live(request):
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=request.param, height=50)
-    display = LiveDisplay(console, {"warmup": 4, "rl": 6}, EtaClock(total_steps=10), first_step=5)
+    display = LiveDisplay(
+        console, {"warmup": 4, "rl": 6}, EtaClock({"warmup": 4, "rl": 6}), first_step=5
+    )
     yield display, out
     display.close()
 
@@ -161,27 +163,27 @@ def test_notes_and_matches_stand_above_the_live_table(live, make_record, match):
 
 
 def test_time_left_comes_from_the_recent_steps_of_the_phase(make_record):
-    clock = EtaClock(total_steps=100)
+    clock = EtaClock({"warmup": 50, "rl": 50})
     slow = {"time/step_s": 4.0}
-    assert clock.tick(make_record(0, phase="warmup", **slow)) == 99 * 4.0
-    assert clock.tick(make_record(1, phase="warmup")) == 98 * 3.0
-    assert clock.tick(make_record(2)) == 97 * 2.0, "another phase has another pace"
-    for step in range(3, 20):
+    assert clock.tick(make_record(0, phase="warmup", **slow)) == "3:16 + rl"
+    assert clock.tick(make_record(1, phase="warmup")) == "2:24 + rl"
+    assert clock.tick(make_record(50)) == "1:38", "another phase has another pace"
+    for step in range(51, 70):
         clock.tick(make_record(step, **slow))
-    assert clock.tick(make_record(90, **slow)) == 9 * 4.0
-    assert clock.tick(make_record(99)) == 0.0
+    assert clock.tick(make_record(90, **slow)) == "0:36"
+    assert clock.tick(make_record(99)) == "0:00"
 
 
 def test_matches_that_are_still_to_come_take_what_the_last_one_took(make_record):
-    clock = EtaClock(total_steps=100, num_matches=2)
+    clock = EtaClock({"rl": 100}, num_matches=100)
     clock.hear_of("match")
     time.sleep(0.05)
     clock.hear_of("match")
     clock.end_match()
-    left_s = clock.tick(make_record(99))
-    assert 0.05 <= left_s < 1.0
-    clock.end_match()
-    assert clock.tick(make_record(99)) == 0.0, "the last one is played"
+    assert "0:05" <= clock.tick(make_record(99)) < "1:00"
+    for _ in range(99):
+        clock.end_match()
+    assert clock.tick(make_record(99)) == "0:00", "the last one is played"
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,9 @@ class SelectorConfig:
     whole machine; `none` takes an order that was not measured; or a file of `earl profile`."""
     profile_s: PositiveFloat = 10.0
     """About how long `auto` may measure; what there is no time for is estimated from the rest."""
+    times: Literal["run", "profile"] = "run"
+    """Whether the run's own times of rollouts and changes correct the profile's; with `profile`
+    runs of one seed that have the same profile choose the same degrees."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)

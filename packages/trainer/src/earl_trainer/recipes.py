@@ -26,7 +26,11 @@ RECIPES: dict[str, RunConfig] = {
             rollout=RolloutConfig(num_episodes=192, games_per_episode=2, games_ramp_steps=32),
             learner=LearnerConfig(num_steps=40, max_microbatch_tokens=4096),
             selector=SelectorConfig(
-                tp_degrees=(1, 2), num_devices=2, deployment="single", memory_bytes=42_000_000
+                tp_degrees=(1, 2),
+                num_devices=2,
+                deployment="single",
+                memory_bytes=42_000_000,
+                times="profile",
             ),
         ),
         # A pretrained chat model with a template and a tokenizer of its own.

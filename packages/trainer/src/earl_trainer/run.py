@@ -252,11 +252,13 @@ class Run:
         return Choice(decision=decision, selector=state, switch=switch, share_tokens=share_tokens)
 
     def _update_selector(self, num_episodes: int) -> tuple[Decision, SelectorState]:
-        state = self.state.selector
+        state, report = self.state.selector, self.state.report
+        if report is not None and self.config.selector.times == "profile":
+            report = replace(report, rollout_s=None, switch_s=None)
         begins = any(self.state.step == phase.first_step for phase in self.phases)
         return self.selector.update(
             state,
-            self.state.report,
+            report,
             # Preparation, or a failure, may have left the engine at another degree.
             current_tp=None if state.tp is None else self.engine.tp,
             # A phase may play more, or fewer, than the one before it.

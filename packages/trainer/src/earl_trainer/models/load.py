@@ -54,10 +54,11 @@ def check_model_name(name: str) -> None:
         return
     if folder.is_dir():
         raise ValueError(f"the model folder {name!r} holds no config.json")
-    looks_local = name.startswith((".", "/", "~")) or name.count("/") != 1
-    if looks_local:
+    beside = [str(each.parent) for each in folder.parent.glob("*/config.json")]
+    is_hub_name = name.count("/") == 1 and not name.startswith((".", "/", "~"))
+    if beside or not is_hub_name:
         raise ValueError(
-            suggest(name, (TINY, SMOLLM2), what="model")
+            suggest(name, (TINY, SMOLLM2, *beside), what="model")
             + "; or a folder with a config.json, or owner/name of a model hub"
         )
 

@@ -119,7 +119,8 @@ class Play:
     def _take_reply(self, turn: OpenTurn, completion: Completion) -> int | None:
         """Add a reply to its context; return its move, or None when it ended the game."""
         text = self._chat.decode(completion.ids)
-        parsed = attempt(self._protocol.parse, text, turn.query.state)
+        cut = completion.finish_reason is not FinishReason.STOP
+        parsed = attempt(self._protocol.parse, text, turn.query.state, cut=cut)
         action = None if isinstance(parsed, Failure) else parsed.action
         turn.talker.turns.append(
             Turn(
@@ -129,7 +130,7 @@ class Play:
                 versions=completion.versions,
                 text=text,
                 action=action,
-                cut=completion.finish_reason is not FinishReason.STOP,
+                cut=cut,
             )
         )
         if isinstance(parsed, Failure):

@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Protocol, final, runtime_checkable
 
@@ -75,7 +76,7 @@ def make_display(phase_steps: Mapping[str, int], *, first_step: int, num_matches
         num_matches: Matches that are still to be played.
     """
     console = Console()
-    clock = EtaClock(total_steps=sum(phase_steps.values()), num_matches=num_matches)
+    clock = EtaClock(phase_steps, num_matches=num_matches)
     if console.is_terminal:
         return LiveDisplay(console, phase_steps, clock, first_step=first_step)
     return LineDisplay(Console(width=240, soft_wrap=True, highlight=False), clock)
@@ -83,10 +84,15 @@ def make_display(phase_steps: Mapping[str, int], *, first_step: int, num_matches
 
 @final
 class EtaClock:
-    """Time left, from the recent steps of the same phase and from the last match."""
+    """Time left, from the recent steps of the phase and from the last match.
 
-    def __init__(self, *, total_steps: int, num_matches: int = 0) -> None:
-        self._total_steps = total_steps
+    Args:
+        phase_steps: Steps of each phase, in order.
+        num_matches: Matches that are still to be played.
+    """
+
+    def __init__(self, phase_steps: Mapping[str, int], *, num_matches: int = 0) -> None:
+        self._ends = dict(zip(phase_steps, accumulate(phase_steps.values()), strict=True))
         self._num_matches = num_matches
         self._recent_s: deque[float] = deque(maxlen=10)
         self._match_s = 0.0
@@ -105,15 +111,20 @@ class EtaClock:
             self._match_s = time.perf_counter() - self._match_began_s
             self._match_began_s = None
 
-    def tick(self, record: StepRecord) -> float:
-        """Take note of a finished step; return the seconds left, later phases taken as this one."""
+    def tick(self, record: StepRecord) -> str:
+        """Take note of a finished step; return the time left, and the phases that it leaves out.
+
+        How long the steps of a later phase take is not known before it begins.
+        """
         if record.phase != self._phase:
             self._phase = record.phase
             self._recent_s.clear()
         self._recent_s.append(record.metrics["time/step_s"])
-        left = self._total_steps - record.step - 1
-        steps_s = left * sum(self._recent_s) / len(self._recent_s)
-        return steps_s + self._num_matches * self._match_s
+        end = self._ends[record.phase]
+        pace_s = sum(self._recent_s) / len(self._recent_s)
+        left_s = (end - record.step - 1) * pace_s + self._num_matches * self._match_s
+        later = [phase for phase, last in self._ends.items() if last > end]
+        return " + ".join((format_duration(left_s), *later))
 
 
 def format_duration(seconds: float) -> str:
@@ -169,7 +180,7 @@ class LineDisplay:
 
     def log_step(self, record: StepRecord) -> None:
         """Print the step's figures in one line."""
-        eta_s = self._clock.tick(record)
+        eta = self._clock.tick(record)
         why = "; ".join(filter(None, (record.decision, record.limit_notice)))
         figures = " | ".join(
             f"{title} {value}" + (f" ({why})" if title == _TP else "")
@@ -177,7 +188,7 @@ class LineDisplay:
         )
         rates = f"tok/s {describe_rates(record)}"
         parts = (f"{record.phase} {record.step + 1}", figures, rates, describe_age(record))
-        line = " | ".join([*filter(None, parts), f"eta {format_duration(eta_s)}"])
+        line = " | ".join([*filter(None, parts), f"eta {eta}"])
         self._console.print(line, markup=False)
 
     def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
@@ -232,7 +243,7 @@ class LiveDisplay:
 
     def log_step(self, record: StepRecord) -> None:
         """Add the step to the table and move its bar."""
-        self._eta = format_duration(self._clock.tick(record))
+        self._eta = self._clock.tick(record)
         self._records.append(record)
         self._progress.advance(self._tasks[record.phase])
         self._live.update(self._render())
