@@ -45,7 +45,8 @@ def test_the_selector_knows_how_ranks_are_deployed(tiny_model):
     )
     assert sharing.deployment is Deployment.SHARING
     assert sharing.fleet.capacity_tokens(1) == 2 * sharing.memory.capacity_tokens(1)
-    assert single.deployment is Deployment.REPLICAS
+    assert single.deployment is Deployment.SINGLE
+    assert (single.charges_ranks, sharing.charges_ranks) == (True, False)
     assert single.fleet.capacity_tokens(1) == single.memory.capacity_tokens(1)
     assert sharing.num_responses == 128, "of the warm-up, which comes first"
     without = RunConfig(warmup=WarmupConfig(num_steps=0), rollout_workers=2)

@@ -21,10 +21,17 @@ class Alternative:
     """For how many rollouts it is expected to stay on the same side of the current degree."""
     round_trip_s: float
     """What going there and coming back costs."""
+    share_in_use: float | int = 1
+    """Of the devices, as far as those that idle are of use to others."""
+
+    @property
+    def cost_s(self) -> float:
+        """Return what degrees are compared by: the rollout's time, for the devices in use."""
+        return self.rollout_s * self.share_in_use
 
     def net_gain_s(self, current: "Alternative") -> float:
         """Return what leaving `current` for this degree is expected to save in the end."""
-        return (current.rollout_s - self.rollout_s) * self.dwell_steps - self.round_trip_s
+        return (current.cost_s - self.cost_s) * self.dwell_steps - self.round_trip_s
 
 
 @final

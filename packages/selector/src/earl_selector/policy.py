@@ -112,6 +112,9 @@ class SelectorPolicy:
     """Reports through which the line of growth is fitted."""
     deployment: Deployment = Deployment.REPLICAS
     """Which engines run at a degree, and whose load a report tells."""
+    charges_ranks: bool = False
+    """Whether devices that idle are of use to others: degrees are then compared by time x devices
+    in use, as by tokens per second and device."""
     fleet: Fleet = field(init=False, repr=False, compare=False)
     """The engines that the devices form at each degree."""
 
@@ -208,7 +211,7 @@ class SelectorPolicy:
         if report is not None:
             scale = state.time_scale
             if report.rollout_s and state.tp is not None:
-                predicted_s = self._predict_s(state.tp, *_average_load(report))
+                predicted_s = self._predict_s(state.tp, *report.average_load)
                 scale = report.rollout_s / predicted_s if isfinite(predicted_s) else scale
             state = replace(
                 state,
@@ -229,6 +232,12 @@ class SelectorPolicy:
             context_tokens=context_tokens,
         )
 
+    def _share_in_use(self, tp: int) -> float | int:
+        return self.fleet.num_engines(tp) * tp / self.num_devices if self.charges_ranks else 1
+
+    def _cost_s(self, tp: int, num_responses: int, context_tokens: int) -> float:
+        return self._share_in_use(tp) * self._predict_s(tp, num_responses, context_tokens)
+
     def _look_ahead(self, state: SelectorState, num_responses: int | None) -> Outlook:
         reports = state.reports[-self.window :]
         last_responses = max(1, reports[-1].num_responses) if reports else self.num_responses
@@ -243,8 +252,8 @@ class SelectorPolicy:
         self, state: SelectorState, outlook: Outlook, degrees: Sequence[int]
     ) -> tuple[Alternative, ...]:
         # What each would have taken for the past rollouts.
-        loads = [_average_load(report) for report in state.reports]
-        past_s = {tp: [self._predict_s(tp, *load) for load in loads] for tp in degrees}
+        loads = [report.average_load for report in state.reports]
+        past_s = {tp: [self._cost_s(tp, *load) for load in loads] for tp in degrees}
         return tuple(self._weigh(state, outlook, tp, past_s) for tp in degrees)
 
     def _weigh(
@@ -268,6 +277,7 @@ class SelectorPolicy:
             rollout_s=scale * fmean(likely_s),
             dwell_steps=min(dwell_steps, outlook.steps_within(capacity_tokens)),
             round_trip_s=0.0 if tp == state.tp else 2.0 * switch_s + scale * return_s,
+            share_in_use=self._share_in_use(tp),
         )
 
     def _look_back(
@@ -283,11 +293,6 @@ class SelectorPolicy:
         losses_s = [a - b for a, b in zip(past_s[tp], past_s[state.tp], strict=True)]
         lost_s = next((loss_s for loss_s in reversed(losses_s) if loss_s >= 0.0), None)
         if lost_s is None:
-            longest = _average_load(state.reports[-1])[0], self.max_context_tokens
-            lost_s = self._predict_s(tp, *longest) - self._predict_s(state.tp, *longest)
+            longest = state.reports[-1].average_load[0], self.max_context_tokens
+            lost_s = self._cost_s(tp, *longest) - self._cost_s(state.tp, *longest)
         return expect_dwell_steps([loss_s < 0.0 for loss_s in losses_s]), max(0.0, lost_s)
-
-
-def _average_load(report: ContextReport) -> tuple[int, int]:
-    num_responses = max(1, report.num_responses)
-    return num_responses, max(1, -(-report.resident_tokens // num_responses))

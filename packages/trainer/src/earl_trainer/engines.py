@@ -78,11 +78,9 @@ def make_selector(
             in_seconds=False,
             num_responses=_num_first_responses(config),
             first_context_tokens=first_context_tokens,
-            # Ranks that idle are free for others, so that a single engine is charged for those it
-            # takes: degrees are compared by tokens per second and rank.
-            deployment=(
-                Deployment.SHARING if rules.deployment == "sharing" else Deployment.REPLICAS
-            ),
+            deployment=Deployment(rules.deployment),
+            # Ranks that idle are free for others.
+            charges_ranks=rules.deployment == "single",
         )
     except ValueError as error:
         raise ValueError(f"selector: {error}") from error
