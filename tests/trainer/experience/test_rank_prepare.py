@@ -239,3 +239,10 @@ def test_a_degree_that_the_ranks_do_not_take_is_not_asked_for_again(policy):
     ranks._refused_tp = 2
     prepare_after_rollouts(ranks, with_table(policy, table), rollout_tp=1, num_steps=12)
     assert ranks.wanted == [2]
+
+
+def test_more_rows_than_were_measured_are_expected_to_take_as_long_each(policy):
+    table = measured(FakeRanks(lambda tp, longest: 200.0), policy)
+    (rows,), speed = table.grid.num_responses, with_table(policy, table).throughput
+    few, many = (speed.tokens_per_s_per_device(1, rows * times, 64) for times in (1, 1000))
+    assert few / 2 < many < 2 * few

@@ -22,6 +22,7 @@ from earl_selector.report import ContextReport
 from earl_selector.reshard import ParameterSpec, ReshardPlan, SliceMove, plan_reshard
 from earl_selector.roofline import RooflineThroughput
 from earl_selector.scoring import ScoringMemory
+from earl_selector.scoring_throughput import ScoringThroughput
 from earl_selector.sharding import list_valid_degrees
 from earl_selector.simulator import Replay, SimulatedCluster, replay
 from earl_selector.specs import DEVICE_SPECS, MODEL_SHAPES, DeviceSpec, ModelShape
@@ -62,6 +63,7 @@ __all__ = [
     "RooflineThroughput",
     "Schedule",
     "ScoringMemory",
+    "ScoringThroughput",
     "SelectorPolicy",
     "SelectorState",
     "SimulatedCluster",

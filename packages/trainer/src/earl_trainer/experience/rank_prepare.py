@@ -15,8 +15,9 @@ from earl_selector import (
     ProfilePoint,
     ProfileSubject,
     ProfileTable,
+    ScoringMemory,
+    ScoringThroughput,
     SelectorPolicy,
-    UnmeasuredThroughput,
 )
 from jaxtyping import Float
 from torch import Tensor
@@ -194,7 +195,8 @@ def measure_scoring(
 
 def with_table(policy: SelectorPolicy, table: ProfileTable) -> SelectorPolicy:
     """Return the policy that goes by a table."""
-    prior = UnmeasuredThroughput(memory=policy.memory)
+    assert isinstance(policy.memory, ScoringMemory), "ranks that score have one"
+    prior = ScoringThroughput(memory=policy.memory)
     return replace(
         policy,
         throughput=ProfiledThroughput(table=table, prior=prior),

@@ -20,6 +20,7 @@ from earl_trainer.parallel.engine_rank import (
     RankMemory,
     RankSettings,
 )
+from earl_trainer.parallel.exchange import explain_blocked
 from earl_trainer.parallel.placement import Placement
 from earl_trainer.parallel.rank_group import RankGroup
 from earl_trainer.parallel.ray_ranks import LostRankError, RayRanks
@@ -120,6 +121,7 @@ class ParallelEngine:
         self._version = version
         if self._group is None:
             self._start(self._tp)
+            self._note_blocked()
         self._recovering(self._send_weights)
 
     def load_reference(self, reference: PreTrainedModel) -> None:
@@ -234,6 +236,14 @@ class ParallelEngine:
             shared_bytes=2 * sum(spec.num_bytes for spec in self._settings.parameters),
         )
         self._group = RankGroup(self._started, self._settings, self._placement, self._rules, tp=tp)
+
+    def _note_blocked(self) -> None:
+        rules, num_models = self._settings, self._num_models
+        layouts = [rules.layout(tp) for tp in rules.degrees]
+        if blocked := explain_blocked(
+            layouts, rules.parameters, memory_bytes=rules.memory_bytes, num_models=num_models
+        ):
+            self._note(blocked)
 
     def _send_weights(self) -> None:
         self._ranks.load(POLICY, self._version, self._model)
