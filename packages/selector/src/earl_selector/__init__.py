@@ -8,13 +8,14 @@ Example:
 
 from earl_selector.baselines import AverageContextPolicy, FixedPolicy, ThrottlePolicy
 from earl_selector.capacity import CapacityModel
-from earl_selector.decision import Alternative, Decision, Outcome
+from earl_selector.contract import Policy
+from earl_selector.decision import Alternative, Decision, Inputs, Outcome
 from earl_selector.deployment import Deployment, Fleet
 from earl_selector.layout import ParallelLayout
 from earl_selector.memory import MemoryModel
 from earl_selector.model_files import find_model_shape
 from earl_selector.optimum import Schedule, find_optimum
-from earl_selector.policy import Policy, SelectorPolicy
+from earl_selector.policy import SelectorPolicy
 from earl_selector.profile_table import ProfileGrid, ProfilePoint, ProfileSubject, ProfileTable
 from earl_selector.profiled_throughput import ProfiledThroughput
 from earl_selector.refusal import Refusal
@@ -44,6 +45,7 @@ __all__ = [
     "DeviceSpec",
     "FixedPolicy",
     "Fleet",
+    "Inputs",
     "Load",
     "MemoryModel",
     "ModelShape",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from statistics import fmean
-from typing import Final, Protocol, final, runtime_checkable
+from typing import Final, final
 
 from earl_selector.capacity import CapacityModel
 from earl_selector.decision import Alternative, Decision
@@ -19,21 +19,6 @@ from earl_selector.throughput import ThroughputModel, UnmeasuredThroughput
 from earl_selector.weighing import Weighing
 
 _NUM_REMEMBERED: Final = 128
-
-
-@runtime_checkable
-class Policy(Protocol):
-    """Anything that decides before each rollout."""
-
-    def init(self) -> SelectorState:
-        """Return the state before the first decision."""
-        ...
-
-    def update(
-        self, state: SelectorState, report: ContextReport | None
-    ) -> tuple[Decision, SelectorState]:
-        """Decide on the next rollout from the last one; None before the first."""
-        ...
 
 
 @final
@@ -201,6 +186,7 @@ class SelectorPolicy:
             alternatives=weighing.alternatives,
             in_seconds=state.time_scale is not None
             or (self.in_seconds and self.throughput is not None),
+            inputs=outlook.to_inputs(switch_s=self._find_switch_s(state)),
         )
         return decision, replace(state, tp=tp)
 
@@ -231,6 +217,9 @@ class SelectorPolicy:
             num_responses=num_responses,
             context_tokens=context_tokens,
         )
+
+    def _find_switch_s(self, state: SelectorState) -> float | int:
+        return self.switch_s if state.switch_s is None else state.switch_s
 
     def _share_in_use(self, tp: int) -> float | int:
         return self.fleet.num_engines(tp) * tp / self.num_devices if self.charges_ranks else 1
@@ -263,7 +252,7 @@ class SelectorPolicy:
         tp: int,
         past_s: Mapping[int, Sequence[float]],
     ) -> Alternative:
-        switch_s = self.switch_s if state.switch_s is None else state.switch_s
+        switch_s = self._find_switch_s(state)
         scale = 1.0 if state.time_scale is None else state.time_scale
         capacity_tokens = self.fleet.capacity_tokens(tp)
         likely_s = [

@@ -11,13 +11,13 @@ from typing import Any, final
 
 import torch
 from earl_envs import Game
-from earl_selector import ContextReport, Decision, SelectorPolicy, SelectorState
+from earl_selector import ContextReport, Decision, Policy, SelectorState
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from earl_trainer.asynchronous.setup import make_background_collection
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
-from earl_trainer.engines import judge_speed
+from earl_trainer.engines import go_by_profile
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.experience.rank_prepare import RankPreparer
@@ -127,7 +127,7 @@ class Run:
     tokenizer: PreTrainedTokenizerBase
     engine: Engine
     collector: Collector
-    selector: SelectorPolicy
+    selector: Policy
     phases: Sequence[Phase]
     evaluation_policy: ReplyPolicy
     tracker: Tracker | SilentTracker
@@ -164,12 +164,7 @@ class Run:
         except ValueError as error:
             raise RunFailedError(str(error)) from error
         profile.keep(self.folder)
-        self.selector = replace(
-            self.selector,
-            throughput=judge_speed(self.config, self.selector.memory, profile.throughput),
-            in_seconds=profile.throughput is not None,
-            switch_s=profile.switch_s,
-        )
+        self.selector = go_by_profile(self.selector, self.config, profile)
         if profile.note is not None:
             self.tracker.display.note(profile.note)
 

@@ -6,9 +6,9 @@ from typing import final
 
 from earl_selector import (
     MemoryModel,
+    Policy,
     ProfileSubject,
     RooflineThroughput,
-    SelectorPolicy,
     ThroughputModel,
 )
 from transformers import PreTrainedModel
@@ -40,7 +40,7 @@ def make_setup(
     model: PreTrainedModel,
     engine: Engine,
     stop_ids: frozenset[int],
-    selector: SelectorPolicy,
+    selector: Policy,
 ) -> ProfileSetup:
     """Describe a run for its profile.
 

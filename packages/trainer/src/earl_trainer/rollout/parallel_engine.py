@@ -26,7 +26,7 @@ from earl_trainer.parallel.rank_group import RankGroup
 from earl_trainer.parallel.ray_ranks import LostRankError, RayRanks
 from earl_trainer.parallel.tp_plan import list_parameters
 from earl_trainer.rollout.capacity_error import CapacityError
-from earl_trainer.rollout.drift import Drift, choose_probe, compare_logprobs
+from earl_trainer.rollout.drift import Drift, choose_probe, find_worst_drift
 from earl_trainer.rollout.engine import Completion, Request
 from earl_trainer.rollout.switch import Switch, SwitchRules
 
@@ -262,7 +262,7 @@ class ParallelEngine:
         before = self._ranks.score_probe(probe)
         num_bytes = self._ranks.switch(plan)
         self._tp = plan.target.tp
-        return compare_logprobs(before, self._ranks.score_probe(probe)), num_bytes
+        return find_worst_drift(before, self._ranks.score_probe(probe)), num_bytes
 
     def _switch_back(self, plan: ReshardPlan) -> None:
         back = plan_reshard(plan.target, plan.source, plan.parameters)

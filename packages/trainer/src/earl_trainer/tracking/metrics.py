@@ -32,6 +32,8 @@ class StepRecord:
     phase: str
     decision: str
     """Why the selector chose its degree."""
+    decision_json: str
+    """The whole decision, with what came of it, as one object of JSON."""
     limit_notice: str | None = None
     """That a limit is near; None if none is."""
     metrics: Mapping[str, float]
