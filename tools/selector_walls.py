@@ -4,9 +4,9 @@
 
 In the cluster of `selector_traces` every degree holds every context, so that no policy can lose a
 rollout. Here are Qwen2.5-14B and A100-40GB devices, 8 of them, at degree 1, 2 or 4: alone a device
-holds some 28,000 tokens, and contexts grow up to 32,768. Traces cross what two devices hold. Whoever
-is at degree 1 when contexts get too long loses the rollout. The policy is that of `selector_traces`,
-and these traces were made for it to fail on, not to be tuned on.
+holds some 28,000 tokens, and contexts grow up to 32,768. Traces cross what two devices hold.
+Whoever is at degree 1 when contexts get too long loses the rollout. The policy is that of
+`selector_traces`; these traces are there for it to fail on, not to be tuned on.
 """
 
 from collections.abc import Sequence

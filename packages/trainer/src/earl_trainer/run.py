@@ -60,6 +60,8 @@ class RunState:
     """Contexts of the last step's rollout."""
     collection: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: plain JSON values
     """Of the episodes that are under way."""
+    preparation: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: plain JSON values
+    """What the preparation stage chooses its degree from."""
     evaluations: dict[str, tuple[int, MatchResult]] = field(
         default_factory=dict[str, tuple[int, MatchResult]]
     )
@@ -72,6 +74,7 @@ class RunState:
             "selector": self.selector.to_dict(),
             "report": None if self.report is None else asdict(self.report),
             "collection": self.collection,
+            "preparation": self.preparation,
             "evaluations": {
                 name: {"step": step, "result": result.to_dict()}
                 for name, (step, result) in self.evaluations.items()
@@ -87,6 +90,7 @@ class RunState:
             selector=SelectorState.from_dict(values["selector"]),
             report=None if report is None else ContextReport(**report),
             collection=values.get("collection", {}),
+            preparation=values.get("preparation", {}),
             evaluations={
                 name: (entry["step"], MatchResult(**entry["result"]))
                 for name, entry in values["evaluations"].items()
@@ -136,6 +140,7 @@ class Run:
     team: Team
     _learner: Learner | None = None
     _collection: Collection | None = None
+    _preparer: Preparer | RankPreparer | None = None
     _started_s: float = field(default_factory=time.perf_counter)
 
     def begin(self) -> None:
@@ -265,7 +270,7 @@ class Run:
         self._learner = self._make_learner(phase, resumes=resumes) if self.team.learns else None
         return Stages(
             collection=self._make_collection(phase, resumes=resumes),
-            preparer=self._make_preparer(phase, reference),
+            preparer=self._enter_preparer(phase, reference, resumes=resumes),
             feed=self._make_feed(),
             learner=self._learner or AbsentLearner(),
         )
@@ -293,6 +298,14 @@ class Run:
             )
         return self._collection
 
+    def _enter_preparer(
+        self, phase: Phase, reference: PreTrainedModel | None, *, resumes: bool
+    ) -> Preparer | RankPreparer:
+        self._preparer = self._make_preparer(phase, reference)
+        if resumes:
+            self._preparer.restore(self.state.preparation)
+        return self._preparer
+
     def _make_preparer(
         self, phase: Phase, reference: PreTrainedModel | None
     ) -> Preparer | RankPreparer:
@@ -305,6 +318,7 @@ class Run:
             phase,
             degrees=self.selector.usable_degrees,
             reference=reference,
+            folder=self.folder,
             note=self.tracker.display.note,
         )
 
@@ -344,6 +358,8 @@ class Run:
         self.state.selector = selector
         if self._collection is not None:
             self.state.collection = self._collection.to_dict()
+        if self._preparer is not None:
+            self.state.preparation = self._preparer.to_dict()
         if self.team.is_first:
             self.tracker.log_step(outcome.record())
             self.tracker.log_episodes(
