@@ -82,9 +82,10 @@ def repeatable_rows() -> Callable[[Path], list[dict[str, Any]]]:
     """Read a run's steps without times and rates, which alone may differ between equal runs."""
 
     def read(folder: Path) -> list[dict[str, Any]]:
+        timed = ("time/", "rate/", "selector/decision")
         rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         return [
-            {key: value for key, value in row.items() if not key.startswith(("time/", "rate/"))}
+            {key: value for key, value in row.items() if not key.startswith(timed)}
             for row in rows
             if "phase" in row
         ]

@@ -12,7 +12,7 @@ from bench_section import find_measures, measure_sections
 from selector_plot import draw_selector
 
 SUBJECT = "selector"
-NAMES = ("fig3", "traces", "reshard", "engine", "vllm", "collapse")
+NAMES = ("fig3", "traces", "walls", "reshard", "engine", "vllm", "collapse")
 """In the order in which they are measured and shown."""
 
 

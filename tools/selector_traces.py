@@ -75,6 +75,19 @@ class Result:
         """Return by which share a policy took longer than the best fixed degree."""
         return self.replays[policy].total_s / self.best_fixed_s - 1.0
 
+    def num_avoidable_queues(self, policy: str) -> int:
+        """Count rollouts that queued at a degree that did not hold the forecast, though one did."""
+        return sum(
+            step.waiting_s > 0.0
+            and bool(step.decision.feasible)
+            and step.decision.tp not in step.decision.feasible
+            for step in self.replays[policy].steps
+        )
+
+    def worth_switching(self) -> bool:
+        """Tell whether the optimum beats every fixed degree by more than one more switch costs."""
+        return self.best_fixed_s - self.optimum.total_s > SWITCH_S
+
     def faster(self) -> bool:
         """Tell whether the selector beat the best fixed degree."""
         return self.against_fixed("selector") < 0.0
@@ -129,46 +142,48 @@ def make_cluster() -> SimulatedCluster:
 
 def make_policies(cluster: SimulatedCluster, trace: Trace) -> dict[str, Policy]:
     """Make every policy, told no more than the responses of the first rollout."""
-    num_responses = trace.loads[0].num_responses
+    num_responses, memory = trace.loads[0].num_responses, cluster.memory
+    selector = SelectorPolicy(
+        memory=memory,
+        degrees=cluster.degrees,
+        num_devices=cluster.num_devices,
+        max_context_tokens=MAX_CONTEXT_TOKENS,
+        throughput=cluster.throughput,
+        switch_s=cluster.switch_s,
+        num_responses=num_responses,
+    )
     return {
-        "selector": SelectorPolicy(
-            memory=MEMORY,
-            degrees=DEGREES,
-            num_devices=NUM_DEVICES,
-            max_context_tokens=MAX_CONTEXT_TOKENS,
-            throughput=cluster.throughput,
-            switch_s=SWITCH_S,
-            num_responses=num_responses,
-        ),
+        "selector": selector,
         "earl": AverageContextPolicy(
-            memory=MEMORY,
-            degrees=DEGREES,
+            memory=memory,
+            degrees=cluster.degrees,
             max_context_tokens=MAX_CONTEXT_TOKENS,
             throughput=cluster.throughput,
             num_responses=num_responses,
         ),
         "throttle": ThrottlePolicy(
-            memory=MEMORY, tp=DEGREES[0], max_context_tokens=MAX_CONTEXT_TOKENS
+            memory=memory, tp=selector.usable_degrees[0], max_context_tokens=MAX_CONTEXT_TOKENS
         ),
         **{
-            f"fixed_{tp}": FixedPolicy(memory=MEMORY, tp=tp, max_context_tokens=MAX_CONTEXT_TOKENS)
-            for tp in DEGREES
+            f"fixed_{tp}": FixedPolicy(memory=memory, tp=tp, max_context_tokens=MAX_CONTEXT_TOKENS)
+            for tp in cluster.degrees
         },
     }
 
 
-def compare(seeds: Sequence[int]) -> list[Result]:
-    """Replay the traces of these seeds."""
-    cluster = make_cluster()
+def compare(
+    seeds: Sequence[int], cluster: SimulatedCluster, *, crossover_tp: int = DEGREES[0]
+) -> list[Result]:
+    """Replay the traces of these seeds, which cross what an engine of `crossover_tp` holds."""
     results: list[Result] = []
     for seed in seeds:
         trace = make_trace(
             seed,
-            crossover_tokens=MEMORY.capacity_tokens(DEGREES[0]),
+            crossover_tokens=cluster.memory.capacity_tokens(crossover_tp),
             max_context_tokens=MAX_CONTEXT_TOKENS,
         )
         best = {
-            min(DEGREES, key=lambda tp, load=load: cluster.rollout_s(load, tp))
+            min(cluster.degrees, key=lambda tp, load=load: cluster.rollout_s(load, tp))
             for load in trace.loads
         }
         results.append(
@@ -202,7 +217,9 @@ def summarise(results: Sequence[Result]) -> dict[str, Figure]:
     switching = [
         result.against_fixed("selector") for result in results if result.optimum.num_switches
     ]
+    worth = [result for result in results if result.worth_switching()]
     lost = sum(result.replays["selector"].num_out_of_memory for result in results)
+    queues = sum(result.num_avoidable_queues("selector") for result in results)
     figures = {
         "crossing_traces": Figure(
             value=sum(result.crosses for result in results),
@@ -210,6 +227,7 @@ def summarise(results: Sequence[Result]) -> dict[str, Figure]:
             goal=f"== {len(results)}",
         ),
         "lost_rollouts": Figure(value=lost, unit="rollouts", goal="== 0"),
+        "avoidable_queueing": Figure(value=queues, unit="rollouts", goal="== 0"),
         "mean_regret": Figure(value=regret("selector", results), unit="share", goal="<= 0.05"),
         "switches_per_earl_switch": Figure(
             value=switches("selector") / switches("earl"), unit="ratio", goal="< 1"
@@ -222,6 +240,16 @@ def summarise(results: Sequence[Result]) -> dict[str, Figure]:
             value=fmean(each < 0.0 for each in switching), unit="share", goal=""
         ),
     }
+    if worth:
+        figures["traces_worth_switching"] = Figure(value=len(worth), unit="traces", goal="")
+        figures["faster_than_best_fixed_where_worth_switching"] = Figure(
+            value=fmean(result.faster() for result in worth), unit="share", goal=""
+        )
+        figures["mean_against_best_fixed_where_worth_switching"] = Figure(
+            value=fmean(result.against_fixed("selector") for result in worth),
+            unit="share",
+            goal="< 0",
+        )
     for kind, chosen in by_kind.items():
         figures[f"mean_regret_{kind}"] = Figure(
             value=regret("selector", chosen), unit="share", goal=""
@@ -247,5 +275,5 @@ def summarise(results: Sequence[Result]) -> dict[str, Figure]:
 
 def measure(quick: bool) -> Section:
     """Replay the traces, 12 of them if quick."""
-    results = compare(TRACE_SEEDS[:12] if quick else TRACE_SEEDS)
+    results = compare(TRACE_SEEDS[:12] if quick else TRACE_SEEDS, make_cluster())
     return Section(figures=summarise(results), rows=[result.to_row() for result in results])

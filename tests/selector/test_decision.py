@@ -1,4 +1,5 @@
 from dataclasses import replace
+from math import inf
 
 import pytest
 from earl_selector import Alternative, ContextReport, Decision, Outcome
@@ -69,3 +70,17 @@ def test_limit_is_announced_before_it_bites(steps, words):
 @pytest.mark.parametrize("steps", [None, 11])
 def test_limit_that_is_far_or_out_of_sight_is_not_announced(steps):
     assert replace(DECISION, steps_to_limit=steps).limit_notice is None
+
+
+def test_decision_becomes_plain_values_of_six_digits():
+    weighed = replace(DECISION, alternatives=(alternative(4, 1 / 3, inf),))
+    plain = weighed.to_dict()
+    (weights,) = plain["alternatives"]
+    assert (weights["rollout_s"], weights["dwell_steps"]) == (0.333333, None)
+    assert (plain["feasible"], plain["inputs"], plain["outcome"]) == ([4], None, None)
+
+
+def test_the_cost_of_a_degree_is_its_time_for_the_devices_in_use():
+    half = replace(alternative(2, 30.0, 4.0), share_in_use=0.5)
+    assert half.cost_s == 15.0
+    assert half.net_gain_s(alternative(4, 20.0)) == 20.0

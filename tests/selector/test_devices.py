@@ -26,3 +26,10 @@ def test_impossible_rates_are_refused(change):
 def test_a_cpu_has_the_memory_it_is_given():
     assert DeviceSpec.cpu(123).memory_bytes == 123
     assert DeviceSpec.cpu(123).name == "cpu"
+
+
+def test_summing_between_ranks_takes_their_messages_and_the_bytes_of_each():
+    device = replace(DeviceSpec.cpu(1), link_bytes_per_s=10.0, link_latency_s=0.5)
+    assert device.all_reduce_s(1, 100) == 0.0
+    assert device.all_reduce_s(2, 100) == 2 * 0.5 + 100 / 10.0
+    assert device.all_reduce_s(4, 100) == 4 * 0.5 + 1.5 * 100 / 10.0

@@ -85,3 +85,10 @@ def test_only_the_window_is_kept_and_nothing_adds_nothing():
     assert append_report(reports, None, window=2) == reports
     with pytest.raises(ValueError, match="rising steps, got step 4 after step 4"):
         append_report(reports, report_of(4, 1), window=3)
+
+
+def test_inputs_name_the_average_context_and_the_growth():
+    inputs = look(report_of(0, 201), report_of(1, 303)).to_inputs(switch_s=2.0)
+    assert (inputs.num_responses, inputs.context_tokens) == (10, 41)  # 405 tokens
+    assert (inputs.growth_tokens_per_step, inputs.switch_s) == (102.0, 2.0)
+    assert look().to_inputs(switch_s=None).growth_tokens_per_step is None

@@ -324,6 +324,35 @@ def test_single_engine_uses_more_devices_at_a_higher_degree():
     assert (decision.tp, decision.capacity_tokens) == (2, 1237)
 
 
+def test_idle_devices_are_charged_in_the_comparison_and_not_in_the_prediction():
+    alone = replace(TWO, deployment=Deployment.SINGLE, charges_ranks=True)
+    decision = run(alone, [200])[-1]
+    # 200 s of one device and 125 s of two, of the four that there are.
+    assert [each.rollout_s for each in decision.alternatives] == [200.0, 125.0]
+    assert [each.cost_s for each in decision.alternatives] == [50.0, 62.5]
+    assert (decision.tp, decision.predicted_s) == (1, 200.0)
+
+
+def test_time_of_a_single_engine_is_foretold_across_a_switch():
+    policy = replace(TWO, deployment=Deployment.SINGLE, charges_ranks=True)
+    decision, state = policy.update(policy.init(), None)
+    assert decision.tp == 1
+    decision, state = policy.update(state, report_of(0, 200, rollout_s=400.0))
+    assert (decision.tp, decision.predicted_s) == (1, 400.0)  # half as fast as was thought
+    decision, state = policy.update(state, report_of(1, 450, rollout_s=900.0))
+    assert decision.tp == 2
+    # 700 tokens at 0.8 token/s on each of two devices, which are half as fast as was thought.
+    assert decision.forecast_tokens == 700
+    assert decision.predicted_s == pytest.approx(2 * 700 / (2 * 0.8), rel=0.02)
+
+
+@settings(max_examples=20, deadline=None)
+@given(traces)
+def test_charged_degrees_compare_as_tokens_per_device_do(residents):
+    alone = replace(TWO, deployment=Deployment.SINGLE, charges_ranks=True)
+    assert degrees(alone, residents) == degrees(TWO, residents)
+
+
 def test_steps_to_limit_is_the_earlier_of_context_limit_and_largest_capacity():
     state = POLICY.init()
     _, state = POLICY.update(state, report_of(0, 1000, max_context_tokens=60))

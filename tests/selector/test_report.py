@@ -35,3 +35,15 @@ def test_negative_seconds_are_refused():
             rollout_s=1.0,
             switch_s=-1.0,
         )
+
+
+def test_average_load_shares_the_tokens_out_and_is_never_empty():
+    report = ContextReport(
+        step=0,
+        num_responses=3,
+        mean_context_tokens=2.0,
+        max_context_tokens=4,
+        resident_tokens=7,
+    )
+    assert report.average_load == (3, 3)
+    assert replace(report, num_responses=0, resident_tokens=0).average_load == (1, 1)

@@ -27,10 +27,29 @@ def build(model_type, changes):
 
 @pytest.mark.parametrize("tie_embeddings", [False, True])
 @pytest.mark.parametrize(
-    "model_type", ["llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"]
+    "model_type",
+    [
+        "gemma",
+        "gemma2",
+        "gpt_neox",
+        "granite",
+        "llama",
+        "mistral",
+        "mixtral",
+        "phi3",
+        "qwen2",
+        "qwen3",
+        "qwen3_moe",
+        "smollm3",
+    ],
 )
 def test_parameter_count_equals_that_of_the_transformers_model(model_type, tie_embeddings):
-    changes = {"tie_word_embeddings": tie_embeddings, **EXPERTS.get(model_type, {})}
+    # Phi-3's token of padding lies far beyond so small a vocabulary.
+    changes = {
+        "tie_word_embeddings": tie_embeddings,
+        "pad_token_id": 0,
+        **EXPERTS.get(model_type, {}),
+    }
     config, model = build(model_type, changes)
     assert ModelShape.from_config(config.to_dict()).num_parameters == model.num_parameters()
 
@@ -60,9 +79,55 @@ def test_config_is_read_field_by_field():
     )
 
 
-def test_an_unknown_model_type_is_counted_as_a_llama_of_its_sizes():
-    known = ModelShape.from_config(LLAMA_CONFIG, name="same")
-    assert ModelShape.from_config(LLAMA_CONFIG | {"model_type": "new"}, name="same") == known
+# Sizes of the hub's config.json; the counts are sums done by hand.
+PYTHIA_70M = {
+    "model_type": "gpt_neox",
+    "num_hidden_layers": 6,
+    "hidden_size": 512,
+    "intermediate_size": 2048,
+    "num_attention_heads": 8,
+    "vocab_size": 50304,
+}
+GEMMA_2_2B = {
+    "model_type": "gemma2",
+    "num_hidden_layers": 26,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "vocab_size": 256_000,
+}
+PHI_3_MINI = {
+    "model_type": "phi3",
+    "num_hidden_layers": 32,
+    "hidden_size": 3072,
+    "intermediate_size": 8192,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "vocab_size": 32_064,
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "num_parameters"),
+    [
+        # 2 x 50,304 x 512; a layer 4 x 512^2 + 4 x 512, 2 x 512 x 2,048 + 2,048 + 512 and 4 x 512.
+        (PYTHIA_70M, 51_511_296 + 6 * (1_050_624 + 2_099_712 + 2048) + 1024),
+        # The embedding once; 2 x 2,304 x (2,048 + 1,024), 3 x 2,304 x 9,216 and four norms.
+        (GEMMA_2_2B, 589_824_000 + 26 * (14_155_776 + 63_700_992 + 9216) + 2304),
+        # 2 x 32,064 x 3,072; 4 x 3,072^2, 3 x 3,072 x 8,192 and two norms.
+        (PHI_3_MINI, 197_001_216 + 32 * (37_748_736 + 75_497_472 + 6144) + 3072),
+    ],
+)
+def test_models_off_the_llama_line_have_the_parameters_that_they_should(config, num_parameters):
+    assert ModelShape.from_config(config).num_parameters == num_parameters
+
+
+def test_an_unknown_model_type_is_refused_with_those_that_are_known():
+    with pytest.raises(
+        ValueError, match=r"^model_type 'new' is not known.*\(known: gemma, .*llama"
+    ):
+        ModelShape.from_config(LLAMA_CONFIG | {"model_type": "new"})
 
 
 @pytest.mark.parametrize("absent", [{}, {"num_key_value_heads": None, "head_dim": None}])
@@ -105,8 +170,8 @@ def test_unusable_configs_are_refused_with_the_rule_and_the_value(change, messag
         ModelShape.from_config(LLAMA_CONFIG | change)
 
 
-def test_gpt2_whose_fields_have_other_names_is_refused():
-    with pytest.raises(ValueError, match="hidden_size of the model config must be an integer"):
+def test_gpt2_which_is_another_kind_of_model_is_refused():
+    with pytest.raises(ValueError, match="model_type 'gpt2' is not known"):
         ModelShape.from_config({"model_type": "gpt2", "n_embd": 768, "n_layer": 12})
 
 

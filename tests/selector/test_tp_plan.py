@@ -57,8 +57,14 @@ def test_the_larger_degree_takes_over_at_the_token_at_which_the_smaller_begins_t
 
 def test_no_degree_is_best_beyond_all_walls():
     assert PLAN.best_tp(10**7) is None
-    far = replace(PLAN, contexts=(1024, 10**7))
-    assert far.crossovers() == ()
+    beyond = replace(PLAN, contexts=(10**7, 10**8))
+    assert beyond.crossovers() == ()
+    at_once = replace(PLAN, contexts=(PLAN.wall_tokens(8), 10**7))
+    assert at_once.crossovers() == ()
+
+
+def test_a_crossover_before_the_wall_is_found_also_where_the_next_context_lies_beyond_it():
+    assert replace(PLAN, contexts=(1024, 2 * 10**6)).crossovers() == PLAN.crossovers()
 
 
 class Switching:

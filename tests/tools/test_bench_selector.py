@@ -39,7 +39,7 @@ def read(target):
 
 def test_parts_that_there_are_can_be_measured(tool):
     measures = tool.find_measures(tool.SUBJECT, tool.NAMES)
-    assert list(measures)[:3] == ["fig3", "traces", "reshard"]
+    assert list(measures)[:4] == ["fig3", "traces", "walls", "reshard"]
     assert set(measures) <= set(tool.NAMES)
 
 

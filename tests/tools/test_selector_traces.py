@@ -1,5 +1,6 @@
 """The comparison of policies on made-up traces."""
 
+from dataclasses import replace
 from math import fsum
 
 import pytest
@@ -11,7 +12,7 @@ def tool(load_tool):
 
 
 def test_policies_are_compared_with_the_optimum_on_the_same_trace(tool):
-    (result,) = tool.compare([2])
+    (result,) = tool.compare([2], tool.make_cluster())
     assert result.crosses
     assert set(result.replays) == {"selector", "earl", "throttle", "fixed_4", "fixed_8"}
     fixed = [result.replays[name].total_s for name in ("fixed_4", "fixed_8")]
@@ -25,7 +26,7 @@ def test_policies_are_compared_with_the_optimum_on_the_same_trace(tool):
 
 
 def test_figures_follow_from_the_results(tool):
-    results = tool.compare([0, 1, 2])
+    results = tool.compare([0, 1, 2], tool.make_cluster())
     figures = tool.summarise(results)
     regrets = [each.replays["selector"].total_s / each.optimum.total_s - 1 for each in results]
     assert figures["mean_regret"].value == pytest.approx(sum(regrets) / 3)
@@ -35,8 +36,44 @@ def test_figures_follow_from_the_results(tool):
     assert figures["mean_regret_growing"].value == pytest.approx(regrets[0])
 
 
+def test_traces_count_as_worth_switching_from_the_price_of_one_more_switch_on(tool):
+    (result,) = tool.compare([1], tool.make_cluster())
+    gain_s = result.best_fixed_s - result.optimum.total_s
+    assert result.worth_switching() == (gain_s > 6.0)
+    at_least = replace(result, best_fixed_s=result.optimum.total_s + 6.0)
+    assert not at_least.worth_switching()
+    more = replace(result, best_fixed_s=result.optimum.total_s + 6.1)
+    assert more.worth_switching()
+    figures = tool.summarise([
+        more,
+        replace(more, trace=tool.make_trace(2, crossover_tokens=10**6, max_context_tokens=32_768)),
+        replace(
+            at_least, trace=tool.make_trace(0, crossover_tokens=10**6, max_context_tokens=32_768)
+        ),
+    ])
+    assert figures["traces_worth_switching"].value == 2
+    expected = more.replays["selector"].total_s / more.best_fixed_s - 1
+    assert figures["mean_against_best_fixed_where_worth_switching"].value == pytest.approx(expected)
+
+
+def test_queueing_at_a_degree_that_does_not_hold_the_forecast_is_avoidable_where_one_does(tool):
+    (result,) = tool.compare([0], tool.make_cluster())
+    assert result.num_avoidable_queues("selector") == 0
+    steps = [
+        replace(step, waiting_s=1.0, decision=replace(step.decision, tp=4, feasible=(8,)))
+        for step in result.replays["selector"].steps
+    ]
+    steps[0] = replace(steps[0], waiting_s=0.0)
+    steps[1] = replace(steps[1], decision=replace(steps[1].decision, feasible=()))
+    steps[2] = replace(steps[2], decision=replace(steps[2].decision, tp=8))
+    wrong = replace(
+        result, replays={"selector": replace(result.replays["selector"], steps=tuple(steps))}
+    )
+    assert wrong.num_avoidable_queues("selector") == len(steps) - 3
+
+
 @pytest.mark.slow
 def test_every_tenth_trace_reaches_the_goals(tool):
-    figures = tool.summarise(tool.compare(tool.TRACE_SEEDS[::10]))
+    figures = tool.summarise(tool.compare(tool.TRACE_SEEDS[::10], tool.make_cluster()))
     for name, figure in figures.items():
         assert figure.to_dict()["holds"], name

@@ -5,11 +5,15 @@ from dataclasses import replace
 
 import pytest
 from earl_selector import (
+    AverageContextPolicy,
     ContextReport,
     Deployment,
     DeviceSpec,
+    FixedPolicy,
     ModelShape,
     ScoringMemory,
+    SelectorPolicy,
+    ThrottlePolicy,
     UnmeasuredThroughput,
 )
 from earl_trainer.config import (
@@ -19,9 +23,16 @@ from earl_trainer.config import (
     SelectorConfig,
     WarmupConfig,
 )
-from earl_trainer.engines import judge_speed, make_engine, make_memory_model, make_selector
+from earl_trainer.engines import (
+    go_by_profile,
+    judge_speed,
+    make_engine,
+    make_memory_model,
+    make_selector,
+)
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.parallel.tp_plan import list_parameters
+from earl_trainer.profiling.choice import ChosenProfile
 from earl_trainer.rollout.transformers_engine import TransformersEngine
 from transformers import LlamaForCausalLM
 
@@ -45,7 +56,8 @@ def test_the_selector_knows_how_ranks_are_deployed(tiny_model):
     )
     assert sharing.deployment is Deployment.SHARING
     assert sharing.fleet.capacity_tokens(1) == 2 * sharing.memory.capacity_tokens(1)
-    assert single.deployment is Deployment.REPLICAS
+    assert single.deployment is Deployment.SINGLE
+    assert (single.charges_ranks, sharing.charges_ranks) == (True, False)
     assert single.fleet.capacity_tokens(1) == single.memory.capacity_tokens(1)
     assert sharing.num_responses == 128, "of the warm-up, which comes first"
     without = RunConfig(warmup=WarmupConfig(num_steps=0), rollout_workers=2)
@@ -155,3 +167,42 @@ def test_a_reference_on_the_ranks_leaves_less_for_contexts(tiny_model):
     assert capacity(0.0, "ranks") == capacity(0.1, "learner")
     lost = capacity(0.1, "learner") - capacity(0.1, "ranks")
     assert abs(lost - weights_bytes / per_token) <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "degrees"),
+    [
+        ("selector", SelectorPolicy, (1, 2)),
+        ("earl", AverageContextPolicy, (1, 2)),
+        ("fixed", FixedPolicy, (2,)),
+        ("throttle", ThrottlePolicy, (2,)),
+    ],
+)
+def test_the_policy_is_the_one_that_was_named(name, kind, degrees, tiny_model):
+    config = config_of(policy=name, tp_degrees=degrees, num_devices=2)
+    policy = make_selector(config, tiny_model)
+    assert isinstance(policy, kind)
+    assert (policy.usable_degrees, policy.fleet.num_devices) == (degrees, 2)
+    assert policy.fleet.deployment is Deployment.SHARING
+    assert policy.update(policy.init(), None, num_responses=3)[0].tp in degrees
+    tight = replace(config, selector=replace(config.selector, memory_bytes=1000))
+    with pytest.raises(ValueError, match=r"^selector: no tp of .* holds one context of 256 tokens"):
+        make_selector(tight, tiny_model)
+
+
+def test_a_profile_is_taken_by_whoever_goes_by_speed(tiny_model):
+    speed = UnmeasuredThroughput(memory=make_memory_model(RunConfig(), tiny_model))
+    profile = ChosenProfile(throughput=speed, switch_s=3.0)
+
+    def informed(name, degrees, given=profile):
+        config = config_of(policy=name, tp_degrees=degrees, num_devices=2, deployment="single")
+        return go_by_profile(make_selector(config, tiny_model), config, given)
+
+    selector = informed("selector", (1, 2))
+    assert selector.throughput is speed
+    assert (selector.in_seconds, selector.switch_s) == (True, 3.0)
+    assert informed("earl", (1, 2)).throughput is speed
+    assert informed("earl", (1, 2), ChosenProfile()).throughput is not None
+    assert informed("earl", (1, 2)).deployment is Deployment.REPLICAS
+    fixed = informed("fixed", (2,))
+    assert isinstance(fixed, FixedPolicy)

@@ -42,7 +42,9 @@ def test_memory_for_no_pass_is_refused_in_one_line(tiny_model):
         make_scoring_policy(config_of(memory_bytes=1000), tiny_model, (1, 2), num_models=1)
 
 
-def test_warm_up_has_nothing_to_score_and_asks_nothing_of_ranks(tiny_model, tic_tac_toe, tiny_chat):
+def test_warm_up_has_nothing_to_score_and_asks_nothing_of_ranks(
+    tiny_model, tic_tac_toe, tiny_chat, tmp_path
+):
     config = config_of(profile="none")
     policy = make_scoring_policy(config, tiny_model, (1, 2), num_models=1)
     memory = MemoryModel(
@@ -67,7 +69,14 @@ def test_warm_up_has_nothing_to_score_and_asks_nothing_of_ranks(tiny_model, tic_
         },
     )
     preparer = make_rank_preparer(
-        config, tiny_model, engine, phases[0], degrees=(1, 2), reference=None, note=print
+        config,
+        tiny_model,
+        engine,
+        phases[0],
+        degrees=(1, 2),
+        reference=None,
+        folder=tmp_path,
+        note=print,
     )
     columns = Columns(
         lengths=torch.tensor([2]), per_token={"token_ids": torch.zeros(2)}, per_row={}

@@ -68,6 +68,27 @@ REFUSALS = [
         "selector.num_devices = 1",
     ),
     (
+        "--selector.policy fixed --selector.num-devices 2 --selector.tp-degrees 1,2",
+        "selector.policy fixed keeps one degree: selector.tp_degrees must name one, got (1, 2)",
+    ),
+    (
+        "--selector.policy earl",
+        "selector.policy earl chooses a degree: selector.tp_degrees must name several, got (1,)",
+    ),
+    (
+        "--selector.policy throttle --max-staleness 1",
+        "selector.policy throttle needs max_staleness 0 and an asynchronous.bound other than none, "
+        "got 1 and admission",
+    ),
+    (
+        "--selector.policy throttle --rollout.overflow cut",
+        "selector.policy throttle needs rollout.overflow queue, got cut",
+    ),
+    (
+        "--selector.policy throttle --rollout-workers 2",
+        "selector.policy throttle needs rollout_workers 1, got 2",
+    ),
+    (
         "--rollout-workers 2 --selector.num-devices 2",
         "a run has several workers that play or several ranks that generate, not both",
     ),

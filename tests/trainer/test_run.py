@@ -34,6 +34,7 @@ def test_a_state_survives_the_trip_through_json():
         step=7,
         selector=SelectorState(tp=1, reports=(report,), switch_s=0.5, time_scale=2.0),
         report=report,
+        preparation={"num_steps": 3},
         evaluations={"initial": (0, RESULT), "before": (6, RESULT)},
     )
     assert RunState.from_dict(json.loads(json.dumps(state.to_dict()))) == state

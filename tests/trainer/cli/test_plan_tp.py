@@ -11,6 +11,12 @@ from earl_trainer.cli.plan_tp import read_contexts, read_plan_tp, read_tokens
 QWEN = ("--model", "Qwen/Qwen2.5-72B-Instruct")
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """The picture is drawn in the folder where it is asked for."""
+    monkeypatch.chdir(tmp_path)
+
+
 def refusal(*arguments):
     with pytest.raises(ValueError, match=r".") as caught:
         read_plan_tp(arguments)
@@ -71,11 +77,24 @@ def test_any_config_and_any_memory_can_be_planned(capsys, tmp_path):
     assert "tp 2: tok/s" in text
 
 
-def test_a_picture_is_drawn_where_it_is_asked_for(capsys, tmp_path):
-    target = tmp_path / "plan.png"
-    text = printed(capsys, *QWEN, "--plot", str(target))
+@pytest.mark.parametrize(
+    ("options", "name"), [((), "plan_tp.png"), (("--plot", "mine.png"), "mine.png")]
+)
+def test_a_picture_is_drawn_and_said_to_be_where(capsys, tmp_path, options, name):
+    text = printed(capsys, *QWEN, *options)
     assert "crossover" in text
-    assert target.read_bytes().startswith(b"\x89PNG")
+    assert text.splitlines()[-1] == f"drawn in {name}"
+    assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_picture_is_drawn_if_none_is_wanted(capsys, tmp_path):
+    assert "drawn" not in printed(capsys, *QWEN, "--plot", "none")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_crossover_is_named_also_where_the_longest_context_fits_nothing(capsys):
+    text = printed(capsys, *QWEN, "--context", "8k,2m", "--plot", "none")
+    assert "crossover: from a context of 14,257 tokens on" in text
 
 
 @pytest.mark.parametrize(
@@ -133,10 +152,10 @@ def test_contexts_are_a_range_or_a_list(text, contexts):
     assert read_contexts(text) == contexts
 
 
-def test_a_plan_needs_neither_torch_nor_matplotlib():
+def test_a_table_needs_neither_torch_nor_matplotlib():
     script = (
         "import sys; from earl_trainer.cli.plan_tp import read_plan_tp;"
-        "read_plan_tp(['--model', 'qwen2.5-72b']);"
+        "read_plan_tp(['--model', 'qwen2.5-72b', '--plot', 'none']);"
         "assert not {'torch', 'matplotlib', 'transformers'} & set(sys.modules)"
     )
     result = subprocess.run(

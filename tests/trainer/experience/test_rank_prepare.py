@@ -1,5 +1,8 @@
 """Experience preparation on ranks, with ranks that only count and a clock that only they move."""
 
+import json
+from dataclasses import replace
+
 import pytest
 import torch
 from earl_dispatch import Columns
@@ -11,7 +14,12 @@ from earl_selector import (
     ScoringMemory,
     SelectorPolicy,
 )
-from earl_trainer.experience.rank_prepare import RankPreparer, measure_scoring, with_table
+from earl_trainer.experience.rank_prepare import (
+    RankPreparer,
+    find_table,
+    measure_scoring,
+    with_table,
+)
 from earl_trainer.rollout.switch import Switch
 
 SUBJECT = ProfileSubject(model="tiny", device="cpu", engine="fake")
@@ -239,3 +247,54 @@ def test_a_degree_that_the_ranks_do_not_take_is_not_asked_for_again(policy):
     ranks._refused_tp = 2
     prepare_after_rollouts(ranks, with_table(policy, table), rollout_tp=1, num_steps=12)
     assert ranks.wanted == [2]
+
+
+def test_more_rows_than_were_measured_are_expected_to_take_as_long_each(policy):
+    table = measured(FakeRanks(lambda tp, longest: 200.0), policy)
+    (rows,), speed = table.grid.num_responses, with_table(policy, table).throughput
+    few, many = (speed.tokens_per_s_per_device(1, rows * times, 64) for times in (1, 1000))
+    assert few / 2 < many < 2 * few
+
+
+def test_a_stage_that_goes_on_decides_as_if_it_had_never_stopped(policy):
+    def make(ranks):
+        return RankPreparer(
+            ranks,
+            {"old_logprobs": "policy"},
+            with_table(policy, measured(FakeRanks(lambda tp, longest: 200.0 * tp), policy)),
+            temperature=1.0,
+            max_tokens=256,
+            clock=ranks.clock,
+        )
+
+    # Far slower at degree 2 than its table says, which is learned at the first step.
+    ranks = FakeRanks(lambda tp, longest: 200.0 if tp == 1 else 100.0, refused_tp=2)
+    first = make(ranks)
+    first.prepare(columns_of(64))
+    assert ranks.wanted == [2]
+    resumed = make(ranks)
+    resumed.restore(json.loads(json.dumps(first.to_dict())))
+    resumed.prepare(columns_of(64))
+    assert ranks.wanted == [2], "what was refused is remembered"
+    assert resumed.to_dict()["num_steps"] == 2
+    anew = make(ranks)
+    anew.restore({})
+    anew.prepare(columns_of(64))
+    assert ranks.wanted == [2, 2]
+
+
+def test_a_table_is_measured_once_and_lies_in_its_file(policy, tmp_path):
+    path, runs = tmp_path / "prepare.json", []
+
+    def find(subject=SUBJECT, degrees=policy.usable_degrees):
+        def measure():
+            runs.append(subject)
+            return measured(FakeRanks(lambda tp, longest: 200.0), policy)
+
+        return find_table(path, subject, degrees, measure)
+
+    assert find() == find()
+    assert len(runs) == 1
+    find(subject=replace(SUBJECT, device="another"))
+    find(degrees=(1,))
+    assert len(runs) == 3

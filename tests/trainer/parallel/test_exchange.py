@@ -8,7 +8,13 @@ import torch
 import torch.distributed as dist
 from earl_dispatch.testing import run_ranks
 from earl_selector import ParallelLayout, ParameterSpec, plan_reshard
-from earl_trainer.parallel.exchange import needed_bytes, pack_shards, reshard, unpack_shards
+from earl_trainer.parallel.exchange import (
+    explain_blocked,
+    needed_bytes,
+    pack_shards,
+    reshard,
+    unpack_shards,
+)
 from earl_trainer.parallel.shards import own_memory, shard_shape, take_shard
 
 SPECS = (
@@ -102,6 +108,24 @@ def test_what_a_change_needs_is_old_and_new_shards_and_one_parameter_on_its_way(
     # Up: the new shard is a part of the old one until it is copied, parameter by parameter.
     up = split_bytes + whole_bytes + 4 * 24 * 5 // 2
     assert needed_bytes(plan_of(1, 2), 0, num_models=1) == up
+
+
+def test_changes_that_a_budget_never_holds_are_named_with_their_bytes():
+    layouts = [layout_of(tp, (1, 2), 2) for tp in (1, 2)]
+    down_bytes, up_bytes = (
+        needed_bytes(plan_of(*pair), 0, num_models=1) for pair in ((2, 1), (1, 2))
+    )
+
+    def explain(memory_bytes, num_models=1):
+        return explain_blocked(layouts, SPECS, memory_bytes=memory_bytes, num_models=num_models)
+
+    assert explain(down_bytes) == ""
+    assert explain(down_bytes - 1) == (
+        f"never done, as a rank has {down_bytes - 1:,} bytes: a change from tp 2 to tp 1 takes "
+        f"{down_bytes:,} bytes"
+    )
+    assert explain(down_bytes, num_models=2).count("tp 2 to tp 1") == 1
+    assert "from tp 1 to tp 2" in explain(up_bytes - 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

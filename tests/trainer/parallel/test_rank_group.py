@@ -139,10 +139,11 @@ def test_rows_are_divided_by_length_and_come_back_in_their_order(ranks, make_gro
     assert group.score(POLICY, nothing, temperature=0.7, max_tokens=64).shape == (0,)
 
 
-def test_a_probe_is_scored_by_the_first_engine(ranks, make_group):
-    group, _, _ = make_group(tp=2)
-    assert group.score_probe([[7, 8, 9], [3, 4]]) == [[8.0, 9.0], [4.0]]
-    assert list(ranks.calls[0][1]) == [0, 1]
+@pytest.mark.parametrize(("shares", "engines"), [(True, [[0, 1], [2, 3]]), (False, [[0, 1]])])
+def test_a_probe_is_scored_by_every_engine_that_generates(ranks, make_group, shares, engines):
+    group, _, _ = make_group(tp=2, shares=shares)
+    assert group.score_probe([[7, 8, 9], [3, 4]]) == [[[8.0, 9.0], [4.0]]] * len(engines)
+    assert list(ranks.calls[0][1]) == [rank for engine in engines for rank in engine]
     assert group.score_probe([]) == []
     assert len(ranks.calls) == 1
 

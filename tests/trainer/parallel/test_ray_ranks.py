@@ -6,7 +6,8 @@ import time
 
 import pytest
 import ray
-from earl_trainer.parallel.ray_ranks import LostRankError, RayRanks
+from earl_trainer.parallel import ray_ranks
+from earl_trainer.parallel.ray_ranks import LostRankError, RayRanks, share_gpus
 from ray import cloudpickle
 
 pytestmark = pytest.mark.slow
@@ -105,3 +106,19 @@ def test_no_cluster_at_an_address_is_said_in_one_line():
     with pytest.raises(LostRankError, match=r"no Ray cluster answers at 127.0.0.1:1") as refused:
         RayRanks(2, FakeRank, address="127.0.0.1:1")
     assert "\n" not in str(refused.value)
+
+
+def test_a_cluster_that_is_too_small_is_refused_before_anything_waits_for_it(monkeypatch):
+    monkeypatch.setattr(ray_ranks, "join_cluster", lambda *args, **kwargs: False)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 1.0, "memory": 9.0})
+    with pytest.raises(
+        LostRankError,
+        match=r"^2 ranks take a CPU each, and the Ray cluster has 1 CPUs and 0 GPUs in all$",
+    ):
+        RayRanks(2, FakeRank)
+
+
+def test_ranks_have_a_gpu_each_or_none_has():
+    assert share_gpus({"CPU": 4.0, "GPU": 2.0}, 2) == 1
+    assert share_gpus({"CPU": 4.0, "GPU": 1.0}, 2) == 0
+    assert share_gpus({"CPU": 2.0}, 2) == 0

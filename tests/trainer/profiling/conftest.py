@@ -28,6 +28,7 @@ class TimedEngine:
         prefill_s: float = 50.0,
         lazy: bool = False,
         stuck: bool = False,
+        never_down: bool = False,
     ) -> None:
         self.now_s = 100.0
         self.version = 3
@@ -40,6 +41,7 @@ class TimedEngine:
         self.closed = False
         self._prefill_s = prefill_s
         self._speed, self._reply, self._lazy, self._stuck = speed, reply, lazy, stuck
+        self._never_down = never_down
         self._held: dict[int, list[int]] = {}
 
     def clock(self) -> float:
@@ -82,7 +84,8 @@ class TimedEngine:
         self.degrees.append(tp)
         if tp == self.tp:
             return None
-        before, self.tp = self.tp, self.tp if self._stuck else tp
+        stays = self._stuck or (self._never_down and tp < self.tp)
+        before, self.tp = self.tp, self.tp if stays else tp
         if self._lazy:
             self.due_s += SWITCH_S
         else:
@@ -92,7 +95,7 @@ class TimedEngine:
             to_tp=tp,
             tp=self.tp,
             switch_s=SWITCH_S,
-            problem="it is stuck" if self._stuck else "",
+            problem="it is stuck" if stays else "",
         )
 
     def close(self):

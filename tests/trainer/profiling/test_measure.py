@@ -138,6 +138,15 @@ def test_a_degree_that_the_engine_does_not_reach_ends_it(timed_engine, make_mete
         measure(meter, make_table())
 
 
+def test_a_switch_that_is_refused_leaves_its_time_unknown(timed_engine, make_meter, make_table):
+    kept = []
+    meter = make_meter(timed_engine(lambda *_: 1.0, never_down=True))
+    table = measure_profile(meter, make_table(), num_engines={1: 1, 2: 1}, keep=kept.append)
+    assert not table.missing()
+    assert table.switch_s is None
+    assert kept[-1] == table
+
+
 def test_a_table_without_its_switch_is_not_finished(make_table):
     table = make_table(num_responses=(2,), context_tokens=(32,))
     for tp in (1, 2):

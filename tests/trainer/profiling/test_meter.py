@@ -101,3 +101,11 @@ def test_a_switch_costs_what_it_adds_to_the_next_reply(timed_engine, make_meter,
     engine = timed_engine(lambda tp, responses: 0.25, lazy=lazy)
     assert make_meter(engine).switch_s((1, 2, 4)) == pytest.approx(2.0)
     assert engine.degrees == [1, 2, 4, 2, 1]
+
+
+def test_a_change_that_the_engine_refuses_is_not_timed(timed_engine, make_meter):
+    engine = timed_engine(lambda tp, responses: 0.25, never_down=True)
+    assert make_meter(engine).switch_s((1, 2)) is None
+    engine = timed_engine(lambda tp, responses: 0.25, never_down=True)
+    engine.resize(2)
+    assert make_meter(engine).switch_s((1, 2)) is None, "at degree 2 it was already"

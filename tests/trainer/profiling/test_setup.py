@@ -83,3 +83,9 @@ def test_prompts_come_from_the_models_own_vocabulary(load_of, tiny_model):
     meter = load_of(Deployment.SINGLE).meter
     assert meter.vocab_size == tiny_model.config.vocab_size
     assert meter.stop_ids == {4}
+
+
+def test_what_was_not_measured_gains_from_more_responses_at_once(load_of):
+    prior = load_of(Deployment.SINGLE).prior
+    one, many = (prior.tokens_per_s_per_device(1, responses, 10) for responses in (1, 8))
+    assert many > 1.5 * one

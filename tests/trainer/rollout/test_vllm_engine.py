@@ -90,7 +90,7 @@ class FrailConfiguration:
         self.log.append(("start", tp))
         if tp in self.no_start:
             raise RunFailedError(f"vLLM did not start at tp {tp}")
-        self.tp, self.cache_bytes, self.pids = tp, 1, []
+        self.tp, self.sleeping_bytes, self.pids = tp, 1, []
         self.size = CacheSize(capacity_tokens=100, max_context_tokens=100)
 
     def held_bytes(self):

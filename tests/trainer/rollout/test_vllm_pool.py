@@ -34,8 +34,8 @@ class FakeConfiguration:
         return self._tp
 
     @property
-    def cache_bytes(self):
-        return 100 * self._tp
+    def sleeping_bytes(self):
+        return 140 * self._tp
 
     def held_bytes(self):
         return 150 * self._tp if self.awake else self.world.leaked_bytes
@@ -104,8 +104,8 @@ def test_the_memory_of_a_switch_is_measured_before_between_and_after(world):
 
 @pytest.mark.parametrize(("keeps", "leaked_bytes", "is_fine"), [
     (False, 1, False),  # a process that lives on
-    (True, 50, True),  # who sleeps keeps its process, not its cache
-    (True, 51, False),
+    (True, 10, True),  # who sleeps keeps its process, and neither weights nor cache
+    (True, 11, False),
 ])  # fmt: skip
 def test_memory_that_does_not_come_back_is_said(world, keeps, leaked_bytes, is_fine):
     world.leaked_bytes = leaked_bytes

@@ -35,6 +35,7 @@ def make_record():
             step=step,
             phase=phase,
             decision="only degree: holds 5 of 9 tokens",
+            decision_json='{"tp": 1}',
             metrics=metrics | changes,
         )
 

@@ -63,5 +63,6 @@ def test_steps_and_matches_are_rows_in_their_order(tmp_path, make_record, match)
         "step": 6,
         "phase": "rl",
         "selector/reason": "only degree: holds 5 of 9 tokens",
+        "selector/decision": '{"tp": 1}',
         **record.metrics,
     }

@@ -1,9 +1,11 @@
 """One step's outcome becomes one report and one record."""
 
+import json
 from dataclasses import replace
+from math import inf
 
 import pytest
-from earl_selector import Decision, SelectorState
+from earl_selector import Alternative, Decision, Inputs, SelectorState
 from earl_trainer.config import RewardConfig
 from earl_trainer.experience.samples import build_columns
 from earl_trainer.experience.transfer import LearnerFeed
@@ -142,3 +144,30 @@ def test_scripted_play_is_no_time_of_an_engine(outcome):
         replace(share, counts=replace(share.counts, num_generated=0)) for share in outcome.shares
     ]
     assert replace(outcome, shares=shares).report().rollout_s is None
+
+
+def test_a_decision_is_recorded_whole_with_what_came_of_it(outcome):
+    decision = replace(
+        outcome.choice.decision,
+        inputs=Inputs(
+            num_responses=2, context_tokens=50, growth_tokens_per_step=1.5, switch_s=0.25
+        ),
+        alternatives=(
+            Alternative(
+                tp=1, capacity_tokens=200, rollout_s=2.0, dwell_steps=inf, round_trip_s=0.0
+            ),
+        ),
+    )
+    whole = replace(outcome, choice=replace(outcome.choice, decision=decision))
+    recorded = json.loads(whole.record().decision_json)
+    assert (recorded["tp"], recorded["forecast_tokens"]) == (1, 100)
+    assert recorded["inputs"] == {
+        "num_responses": 2,
+        "context_tokens": 50,
+        "growth_tokens_per_step": 1.5,
+        "switch_s": 0.25,
+    }
+    (alternative,) = recorded["alternatives"]
+    assert (alternative["rollout_s"], alternative["dwell_steps"]) == (2.0, None)
+    assert recorded["outcome"] == {"resident_tokens": 8, "queued": False, "rollout_s": 2.0}
+    assert len(whole.record().decision_json) < 1000

@@ -97,6 +97,7 @@ def test_an_offline_run_holds_every_step_match_and_the_config(tmp_path, no_key, 
         assert {name: row[name] for name in record.metrics} == record.metrics
         reason = "only degree: holds 5 of 9 tokens"
         assert (row["phase"], row["selector/reason"]) == ("rl", reason)
+        assert row["selector/decision"] == '{"tp": 1}'
     assert [row["evaluation_step"] for row in matches] == [0, 2]
     assert matches[1]["evaluation/win_rate"] == 0.613
 

@@ -8,13 +8,14 @@ Example:
 
 from earl_selector.baselines import AverageContextPolicy, FixedPolicy, ThrottlePolicy
 from earl_selector.capacity import CapacityModel
-from earl_selector.decision import Alternative, Decision, Outcome
+from earl_selector.contract import Policy
+from earl_selector.decision import Alternative, Decision, Inputs, Outcome
 from earl_selector.deployment import Deployment, Fleet
 from earl_selector.layout import ParallelLayout
 from earl_selector.memory import MemoryModel
 from earl_selector.model_files import find_model_shape
 from earl_selector.optimum import Schedule, find_optimum
-from earl_selector.policy import Policy, SelectorPolicy
+from earl_selector.policy import SelectorPolicy
 from earl_selector.profile_table import ProfileGrid, ProfilePoint, ProfileSubject, ProfileTable
 from earl_selector.profiled_throughput import ProfiledThroughput
 from earl_selector.refusal import Refusal
@@ -22,6 +23,7 @@ from earl_selector.report import ContextReport
 from earl_selector.reshard import ParameterSpec, ReshardPlan, SliceMove, plan_reshard
 from earl_selector.roofline import RooflineThroughput
 from earl_selector.scoring import ScoringMemory
+from earl_selector.scoring_throughput import ScoringThroughput
 from earl_selector.sharding import list_valid_degrees
 from earl_selector.simulator import Replay, SimulatedCluster, replay
 from earl_selector.specs import DEVICE_SPECS, MODEL_SHAPES, DeviceSpec, ModelShape
@@ -43,6 +45,7 @@ __all__ = [
     "DeviceSpec",
     "FixedPolicy",
     "Fleet",
+    "Inputs",
     "Load",
     "MemoryModel",
     "ModelShape",
@@ -62,6 +65,7 @@ __all__ = [
     "RooflineThroughput",
     "Schedule",
     "ScoringMemory",
+    "ScoringThroughput",
     "SelectorPolicy",
     "SelectorState",
     "SimulatedCluster",

@@ -5,9 +5,10 @@ from math import inf
 from typing import final
 
 from earl_selector.capacity import CapacityModel
-from earl_selector.decision import Decision
+from earl_selector.decision import Decision, Inputs
+from earl_selector.degrees import list_usable_degrees
 from earl_selector.deployment import Deployment, Fleet
-from earl_selector.outlook import append_report, look_ahead
+from earl_selector.outlook import Outlook, append_report, look_ahead
 from earl_selector.report import ContextReport
 from earl_selector.state import SelectorState
 from earl_selector.throughput import ThroughputModel
@@ -37,15 +38,26 @@ class FixedPolicy:
             deployment=self.deployment,
         )
 
+    @property
+    def usable_degrees(self) -> tuple[int, ...]:
+        """The one degree."""
+        return (self.tp,)
+
     def init(self) -> SelectorState:
         """Return the state before the first decision."""
         return SelectorState(tp=None, reports=())
 
     def update(
-        self, state: SelectorState, report: ContextReport | None
+        self,
+        state: SelectorState,
+        report: ContextReport | None,
+        *,
+        current_tp: int | None = None,
+        num_responses: int | None = None,
     ) -> tuple[Decision, SelectorState]:
         """Decide for the one degree."""
-        return _decide(self, self.tp, "fixed", state=state, report=report)
+        known = _know(self, state, report, current_tp, num_responses)
+        return _decide(self, self.tp, "fixed", known)
 
 
 @final
@@ -73,17 +85,27 @@ class ThrottlePolicy:
             deployment=self.deployment,
         )
 
+    @property
+    def usable_degrees(self) -> tuple[int, ...]:
+        """The one degree."""
+        return (self.tp,)
+
     def init(self) -> SelectorState:
         """Return the state before the first decision."""
         return SelectorState(tp=None, reports=())
 
     def update(
-        self, state: SelectorState, report: ContextReport | None
+        self,
+        state: SelectorState,
+        report: ContextReport | None,
+        *,
+        current_tp: int | None = None,
+        num_responses: int | None = None,
     ) -> tuple[Decision, SelectorState]:
         """Decide on the number of responses in flight."""
-        decision, state = _decide(self, self.tp, "throttles", state=state, report=report)
-        num_responses = max(1, state.reports[-1].num_responses) if state.reports else 1
-        context_tokens = max(1, -(-decision.forecast_tokens // num_responses))
+        known = _know(self, state, report, current_tp, num_responses)
+        decision, state = _decide(self, self.tp, "throttles", known)
+        context_tokens = max(1, known.inputs.context_tokens)
         max_responses = max(1, self.fleet.max_responses(self.tp, context_tokens))
         return replace(decision, max_responses=max_responses), state
 
@@ -117,12 +139,24 @@ class AverageContextPolicy:
             deployment=self.deployment,
         )
 
+    @property
+    def usable_degrees(self) -> tuple[int, ...]:
+        """The degrees that hold at least one context of full length, ascending."""
+        return list_usable_degrees(
+            self.memory, self.degrees, max_context_tokens=self.max_context_tokens
+        )
+
     def init(self) -> SelectorState:
         """Return the state before the first decision."""
         return SelectorState(tp=None, reports=())
 
     def update(
-        self, state: SelectorState, report: ContextReport | None
+        self,
+        state: SelectorState,
+        report: ContextReport | None,
+        *,
+        current_tp: int | None = None,
+        num_responses: int | None = None,
     ) -> tuple[Decision, SelectorState]:
         """Decide from the average context of the last rollout; the shortest range at first."""
         mean_tokens = 0.0 if report is None else report.mean_context_tokens
@@ -133,7 +167,7 @@ class AverageContextPolicy:
             range_tokens = min(2 * range_tokens, self.max_context_tokens)
         reason = f"average context {mean_tokens:,.0f} is in the range up to {range_tokens:,}"
         tp = self._find_best(range_tokens)
-        return _decide(self, tp, reason, state=state, report=report)
+        return _decide(self, tp, reason, _know(self, state, report, current_tp, num_responses))
 
     def _find_best(self, context_tokens: int) -> int:
         seconds = {
@@ -152,24 +186,44 @@ class AverageContextPolicy:
         return min(seconds, key=lambda tp: seconds[tp])
 
 
-def _decide(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What is known before a rollout."""
+
+    tp: int | None
+    reports: tuple[ContextReport, ...]
+    outlook: Outlook
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.outlook.to_inputs(switch_s=None)
+
+
+def _know(
     policy: FixedPolicy | ThrottlePolicy | AverageContextPolicy,
-    tp: int,
-    reason: str,
-    *,
     state: SelectorState,
     report: ContextReport | None,
-) -> tuple[Decision, SelectorState]:
+    current_tp: int | None,
+    num_responses: int | None,
+) -> _Known:
     reports = append_report(state.reports, report, window=_WINDOW)
+    last_responses = max(1, reports[-1].num_responses) if reports else 1
     outlook = look_ahead(
         reports,
-        num_responses=max(1, reports[-1].num_responses) if reports else 1,
+        num_responses=num_responses or last_responses,
         max_context_tokens=policy.max_context_tokens,
     )
-    capacity_tokens = policy.fleet.capacity_tokens(tp)
+    tp = state.tp if current_tp is None else current_tp
+    return _Known(tp=tp, reports=reports, outlook=outlook)
+
+
+def _decide(
+    policy: FixedPolicy | ThrottlePolicy | AverageContextPolicy, tp: int, reason: str, known: _Known
+) -> tuple[Decision, SelectorState]:
+    outlook, capacity_tokens = known.outlook, policy.fleet.capacity_tokens(tp)
     decision = Decision(
         tp=tp,
-        previous_tp=state.tp,
+        previous_tp=known.tp,
         reason=reason,
         forecast_tokens=outlook.resident_tokens,
         capacity_tokens=capacity_tokens,
@@ -177,5 +231,6 @@ def _decide(
         steps_to_limit=outlook.steps_to_limit(
             capacity_tokens=capacity_tokens, max_context_tokens=policy.max_context_tokens
         ),
+        inputs=known.inputs,
     )
-    return decision, SelectorState(tp=tp, reports=reports)
+    return decision, SelectorState(tp=tp, reports=known.reports)

@@ -1,7 +1,9 @@
 """What the selector decides for one rollout, and why."""
 
-from dataclasses import dataclass, replace
-from typing import Final, final
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
+from typing import Final, cast, final
 
 from earl_selector.report import ContextReport
 
@@ -21,10 +23,32 @@ class Alternative:
     """For how many rollouts it is expected to stay on the same side of the current degree."""
     round_trip_s: float
     """What going there and coming back costs."""
+    share_in_use: float | int = 1
+    """Of the devices, as far as those that idle are of use to others."""
+
+    @property
+    def cost_s(self) -> float:
+        """Return what degrees are compared by: the rollout's time, for the devices in use."""
+        return self.rollout_s * self.share_in_use
 
     def net_gain_s(self, current: "Alternative") -> float:
         """Return what leaving `current` for this degree is expected to save in the end."""
-        return (current.rollout_s - self.rollout_s) * self.dwell_steps - self.round_trip_s
+        return (current.cost_s - self.cost_s) * self.dwell_steps - self.round_trip_s
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What a decision was made from."""
+
+    num_responses: int
+    """Of the next rollout."""
+    context_tokens: int
+    """That each of them is forecast to reach on average."""
+    growth_tokens_per_step: float | None
+    """Of resident tokens, as fitted; None before the first rollout."""
+    switch_s: float | int | None
+    """What a change of degree is taken to cost; None where the policy does not ask."""
 
 
 @final
@@ -64,6 +88,8 @@ class Decision:
     """Whether the times of `alternatives` are seconds, and not an order that was only assumed."""
     max_responses: int | None = None
     """To how many responses in flight the rollout is held; None leaves them as they are."""
+    inputs: Inputs | None = None
+    """What it was made from; None where nobody said."""
     outcome: Outcome | None = None
     """What came of it; None before the rollout."""
 
@@ -100,3 +126,18 @@ class Decision:
             rollout_s=report.rollout_s,
         )
         return replace(self, outcome=outcome)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the decision as plain values for JSON; a figure that is not finite is None."""
+        return {name: _plain(value) for name, value in asdict(self).items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in cast("dict[str, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in cast("Sequence[object]", value)]
+    if isinstance(value, float):
+        # Six digits: it is written at every step.
+        return float(f"{value:.6g}") if isfinite(value) else None
+    return value

@@ -1,6 +1,7 @@
 """What the models know of a device."""
 
 from dataclasses import dataclass
+from math import log2
 from typing import final
 
 
@@ -30,6 +31,18 @@ class DeviceSpec:
                 "a device's rates must be positive and its latency not negative, got "
                 f"{rates} and {self.link_latency_s}"
             )
+
+    def all_reduce_s(self, num_ranks: int, num_bytes: int) -> float:
+        """Return the seconds in which ranks sum `num_bytes` that each of them holds.
+
+        2 log2(t) a + 2 (t - 1) / t x bytes / b, with latency a and bandwidth b of a link. Source:
+        Thakur et al. 2005, "Optimization of Collective Communication Operations in MPICH", section
+        4.5: reduce-scatter by halving, all-gather by doubling.
+        """
+        return (
+            2 * log2(num_ranks) * self.link_latency_s
+            + 2 * (num_ranks - 1) / num_ranks * num_bytes / self.link_bytes_per_s
+        )
 
     @classmethod
     def cpu(cls, memory_bytes: int) -> "DeviceSpec":

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import final
 
+from earl_selector.decision import Inputs
 from earl_selector.report import ContextReport
 from earl_selector.trend import Trend, fit_trend, list_ratios_to_line
 
@@ -21,6 +22,17 @@ class Outlook:
     """The line through the latest resident tokens; None before the first rollout."""
     contexts: Trend | None
     """The line through the latest longest contexts."""
+
+    def to_inputs(self, *, switch_s: float | int | None) -> Inputs:
+        """Return what a decision is made from, with what a change of degree is taken to cost."""
+        return Inputs(
+            num_responses=self.num_responses,
+            context_tokens=ceil(self.resident_tokens / self.num_responses),
+            growth_tokens_per_step=(
+                None if self.residents is None else self.residents.growth_tokens_per_step
+            ),
+            switch_s=switch_s,
+        )
 
     def steps_within(self, capacity_tokens: int) -> float:
         """Return how long the growth leaves room; infinity without growth or any room."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from statistics import fmean
-from typing import Final, Protocol, final, runtime_checkable
+from typing import Final, final
 
 from earl_selector.capacity import CapacityModel
 from earl_selector.decision import Alternative, Decision
@@ -19,21 +19,6 @@ from earl_selector.throughput import ThroughputModel, UnmeasuredThroughput
 from earl_selector.weighing import Weighing
 
 _NUM_REMEMBERED: Final = 128
-
-
-@runtime_checkable
-class Policy(Protocol):
-    """Anything that decides before each rollout."""
-
-    def init(self) -> SelectorState:
-        """Return the state before the first decision."""
-        ...
-
-    def update(
-        self, state: SelectorState, report: ContextReport | None
-    ) -> tuple[Decision, SelectorState]:
-        """Decide on the next rollout from the last one; None before the first."""
-        ...
 
 
 @final
@@ -112,6 +97,9 @@ class SelectorPolicy:
     """Reports through which the line of growth is fitted."""
     deployment: Deployment = Deployment.REPLICAS
     """Which engines run at a degree, and whose load a report tells."""
+    charges_ranks: bool = False
+    """Whether devices that idle are of use to others: degrees are then compared by time x devices
+    in use, as by tokens per second and device."""
     fleet: Fleet = field(init=False, repr=False, compare=False)
     """The engines that the devices form at each degree."""
 
@@ -198,6 +186,7 @@ class SelectorPolicy:
             alternatives=weighing.alternatives,
             in_seconds=state.time_scale is not None
             or (self.in_seconds and self.throughput is not None),
+            inputs=outlook.to_inputs(switch_s=self._find_switch_s(state)),
         )
         return decision, replace(state, tp=tp)
 
@@ -208,7 +197,7 @@ class SelectorPolicy:
         if report is not None:
             scale = state.time_scale
             if report.rollout_s and state.tp is not None:
-                predicted_s = self._predict_s(state.tp, *_average_load(report))
+                predicted_s = self._predict_s(state.tp, *report.average_load)
                 scale = report.rollout_s / predicted_s if isfinite(predicted_s) else scale
             state = replace(
                 state,
@@ -229,6 +218,15 @@ class SelectorPolicy:
             context_tokens=context_tokens,
         )
 
+    def _find_switch_s(self, state: SelectorState) -> float | int:
+        return self.switch_s if state.switch_s is None else state.switch_s
+
+    def _share_in_use(self, tp: int) -> float | int:
+        return self.fleet.num_engines(tp) * tp / self.num_devices if self.charges_ranks else 1
+
+    def _cost_s(self, tp: int, num_responses: int, context_tokens: int) -> float:
+        return self._share_in_use(tp) * self._predict_s(tp, num_responses, context_tokens)
+
     def _look_ahead(self, state: SelectorState, num_responses: int | None) -> Outlook:
         reports = state.reports[-self.window :]
         last_responses = max(1, reports[-1].num_responses) if reports else self.num_responses
@@ -243,8 +241,8 @@ class SelectorPolicy:
         self, state: SelectorState, outlook: Outlook, degrees: Sequence[int]
     ) -> tuple[Alternative, ...]:
         # What each would have taken for the past rollouts.
-        loads = [_average_load(report) for report in state.reports]
-        past_s = {tp: [self._predict_s(tp, *load) for load in loads] for tp in degrees}
+        loads = [report.average_load for report in state.reports]
+        past_s = {tp: [self._cost_s(tp, *load) for load in loads] for tp in degrees}
         return tuple(self._weigh(state, outlook, tp, past_s) for tp in degrees)
 
     def _weigh(
@@ -254,7 +252,7 @@ class SelectorPolicy:
         tp: int,
         past_s: Mapping[int, Sequence[float]],
     ) -> Alternative:
-        switch_s = self.switch_s if state.switch_s is None else state.switch_s
+        switch_s = self._find_switch_s(state)
         scale = 1.0 if state.time_scale is None else state.time_scale
         capacity_tokens = self.fleet.capacity_tokens(tp)
         likely_s = [
@@ -268,6 +266,7 @@ class SelectorPolicy:
             rollout_s=scale * fmean(likely_s),
             dwell_steps=min(dwell_steps, outlook.steps_within(capacity_tokens)),
             round_trip_s=0.0 if tp == state.tp else 2.0 * switch_s + scale * return_s,
+            share_in_use=self._share_in_use(tp),
         )
 
     def _look_back(
@@ -283,11 +282,6 @@ class SelectorPolicy:
         losses_s = [a - b for a, b in zip(past_s[tp], past_s[state.tp], strict=True)]
         lost_s = next((loss_s for loss_s in reversed(losses_s) if loss_s >= 0.0), None)
         if lost_s is None:
-            longest = _average_load(state.reports[-1])[0], self.max_context_tokens
-            lost_s = self._predict_s(tp, *longest) - self._predict_s(state.tp, *longest)
+            longest = state.reports[-1].average_load[0], self.max_context_tokens
+            lost_s = self._cost_s(tp, *longest) - self._cost_s(state.tp, *longest)
         return expect_dwell_steps([loss_s < 0.0 for loss_s in losses_s]), max(0.0, lost_s)
-
-
-def _average_load(report: ContextReport) -> tuple[int, int]:
-    num_responses = max(1, report.num_responses)
-    return num_responses, max(1, -(-report.resident_tokens // num_responses))

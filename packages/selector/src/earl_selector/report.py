@@ -40,3 +40,9 @@ class ContextReport:
             )
         if min(self.rollout_s or 0.0, self.switch_s or 0.0) < 0.0:
             raise ValueError(f"the seconds of a context report must be >= 0, got {self}")
+
+    @property
+    def average_load(self) -> tuple[int, int]:
+        """Return responses, and the context of each if all had the same; both at least one."""
+        num_responses = max(1, self.num_responses)
+        return num_responses, max(1, -(-self.resident_tokens // num_responses))

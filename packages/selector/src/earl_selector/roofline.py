@@ -1,7 +1,6 @@
 """How fast an engine generates, from the sizes of model and device alone."""
 
 from dataclasses import dataclass
-from math import log2
 from typing import final
 
 from earl_selector.memory import MemoryModel
@@ -105,12 +104,10 @@ class RooflineThroughput:
         query_size = rank.num_heads * rank.head_dim
         flops = num_running * (2 * num_active + 4 * context_tokens * query_size * rank.num_layers)
         hidden_bytes = num_running * rank.hidden_size * memory.bytes_per_parameter
-        collective_s = (
-            2 * log2(tp) * device.link_latency_s
-            + 2 * (tp - 1) / tp * hidden_bytes / device.link_bytes_per_s
-        )
         busy_s = max(
             read_bytes / (self.memory_efficiency * device.memory_bytes_per_s),
             flops / (self.compute_efficiency * device.flops_per_s),
         )
-        return busy_s + 2 * rank.num_layers * collective_s + self.overhead_s
+        return (
+            busy_s + 2 * rank.num_layers * device.all_reduce_s(tp, hidden_bytes) + self.overhead_s
+        )

@@ -6,10 +6,10 @@ from math import fsum, inf, isfinite
 from typing import final
 
 from earl_selector.capacity import CapacityModel
+from earl_selector.contract import Policy
 from earl_selector.decision import Decision
 from earl_selector.deployment import Deployment, Fleet
 from earl_selector.optimum import Schedule, find_optimum
-from earl_selector.policy import Policy
 from earl_selector.throughput import ThroughputModel
 from earl_selector.traces import Load
 

@@ -105,10 +105,12 @@ class TpPlan:
         return self.memory.capacity_tokens(tp)
 
     def _bisect(self, low: int, high: int) -> Crossover | None:
-        from_tp, last_tp = self.best_tp(low), self.best_tp(high)
-        if from_tp is None or last_tp is None or from_tp == last_tp:
+        # Beyond the last wall no degree is the best.
+        high = min(high, max(self.wall_tokens(tp) for tp in self.degrees))
+        from_tp = self.best_tp(low)
+        to_tp = None if from_tp is None else self.best_tp(high)
+        if from_tp is None or to_tp is None or from_tp == to_tp:
             return None
-        to_tp = last_tp
         while high - low > 1:
             middle = (low + high) // 2
             best = self.best_tp(middle)

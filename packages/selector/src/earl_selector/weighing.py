@@ -20,12 +20,12 @@ class Weighing:
 
     @property
     def fastest(self) -> Alternative:
-        """Return the degree with the shortest predicted rollout, of equals the smallest.
+        """Return the degree whose predicted rollout costs least, of equals the smallest.
 
         Of those that hold the forecast, if any does: queueing is what degrees are changed to avoid.
         """
         holding = [each for each in self.alternatives if self._holds(each)]
-        return min(holding or self.alternatives, key=lambda each: (each.rollout_s, each.tp))
+        return min(holding or self.alternatives, key=lambda each: (each.cost_s, each.tp))
 
     @property
     def current(self) -> Alternative | None:
@@ -38,7 +38,7 @@ class Weighing:
         if current is None:
             return fastest.tp, self._explain(fastest)
         overflows = not self._holds(current) and fastest.tp > current.tp
-        if overflows and (self._holds(fastest) or fastest.rollout_s < current.rollout_s):
+        if overflows and (self._holds(fastest) or fastest.cost_s < current.cost_s):
             return fastest.tp, (
                 f"grows: forecast {self.forecast_tokens:,} > capacity {current.capacity_tokens:,} "
                 f"at tp {current.tp}"
@@ -46,13 +46,12 @@ class Weighing:
         faster = [
             each
             for each in self.alternatives
-            if each.rollout_s < current.rollout_s
-            and (self._holds(each) or not self._holds(current))
+            if each.cost_s < current.cost_s and (self._holds(each) or not self._holds(current))
         ]
         if not faster:
             return current.tp, self._explain(current)
         best = max(faster, key=lambda each: each.net_gain_s(current))
-        share = 1.0 - best.rollout_s / current.rollout_s
+        share = 1.0 - best.cost_s / current.cost_s
         saving = f"tp {best.tp} saves {share:.0%} of a rollout, for about {best.dwell_steps:.0f}"
         # What a spell saves has to pay for the way there and, once it is over, for the way back.
         if best.net_gain_s(current) > 0.0:
@@ -65,13 +64,13 @@ class Weighing:
         Whoever leaves the current degree pays for the way there and back each time, so that nothing
         but the sum counts.
         """
-        costs_s = {each.tp: each.rollout_s + each.round_trip_s for each in self.alternatives}
+        costs_s = {each.tp: each.cost_s + each.round_trip_s for each in self.alternatives}
         best = min(self.alternatives, key=lambda each: (costs_s[each.tp], each.tp))
         current = self.current
-        if current is None or costs_s[best.tp] >= current.rollout_s:
+        if current is None or costs_s[best.tp] >= current.cost_s:
             chosen = current or best
             return chosen.tp, self._explain(chosen)
-        share = 1.0 - costs_s[best.tp] / current.rollout_s
+        share = 1.0 - costs_s[best.tp] / current.cost_s
         return best.tp, f"tp {best.tp} saves {share:.0%}, the way there and back included"
 
     def _holds(self, each: Alternative) -> bool:

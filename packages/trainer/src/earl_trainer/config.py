@@ -179,6 +179,10 @@ class SelectorConfig:
 
     tp_degrees: Annotated[tuple[PositiveInt, ...], MinLen(1)] = (1,)
     """Tensor-parallel degrees to choose from, each a divisor of `num_devices`."""
+    policy: Literal["selector", "fixed", "earl", "throttle"] = "selector"
+    """What decides on the degree: the selector; or, to compare with, one degree kept (`fixed`),
+    one degree kept with no more episodes at once than it holds (`throttle`), or the degree that is
+    best for the range of the last average context (`earl`, arXiv:2510.05943)."""
     num_devices: PositiveInt = 1
     """Ranks that generate, each a process of its own: 1 generates in the process that learns."""
     deployment: Literal["sharing", "single"] = "sharing"

@@ -1,22 +1,29 @@
 """The engine of a run, and the selector that chooses its degree."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from earl_selector import (
+    AverageContextPolicy,
     CapacityModel,
     Deployment,
     DeviceSpec,
+    FixedPolicy,
     MemoryModel,
     ModelShape,
+    Policy,
     SelectorPolicy,
+    ThrottlePolicy,
     ThroughputModel,
     UnmeasuredThroughput,
 )
+from earl_selector.degrees import check_degrees, list_usable_degrees
 from transformers import PreTrainedModel
 
 from earl_trainer.config import RunConfig
 from earl_trainer.parallel.tp_plan import divides_vocabulary
 from earl_trainer.preparation import make_scoring_policy
+from earl_trainer.profiling.choice import ChosenProfile
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.switch import SwitchRules
@@ -47,8 +54,8 @@ def make_memory_model(config: RunConfig, model: PreTrainedModel) -> MemoryModel:
 
 def make_selector(
     config: RunConfig, model: PreTrainedModel, *, first_context_tokens: int | None = None
-) -> SelectorPolicy:
-    """Make the selector for this model; refuses degrees that cannot run.
+) -> Policy:
+    """Make what decides on degrees for this model; refuses those that cannot run.
 
     Args:
         config: The run.
@@ -68,24 +75,65 @@ def make_selector(
                 f"{num_devices} and tp {tp}"
             )
     try:
-        memory = make_memory_model(config, model)
+        return _make_policy(config, make_memory_model(config, model), first_context_tokens)
+    except ValueError as error:
+        raise ValueError(f"selector: {error}") from error
+
+
+def _make_policy(
+    config: RunConfig, memory: MemoryModel, first_context_tokens: int | None
+) -> Policy:
+    rules, limit = config.selector, config.rollout.max_context_tokens
+    num_devices, deployment = rules.num_devices, Deployment(rules.deployment)
+    if rules.policy == "selector":
         return SelectorPolicy(
             memory=memory,
             degrees=rules.tp_degrees,
             num_devices=num_devices,
-            max_context_tokens=config.rollout.max_context_tokens,
+            max_context_tokens=limit,
             throughput=judge_speed(config, memory, None),
             in_seconds=False,
             num_responses=_num_first_responses(config),
             first_context_tokens=first_context_tokens,
-            # Ranks that idle are free for others, so that a single engine is charged for those it
-            # takes: degrees are compared by tokens per second and rank.
-            deployment=(
-                Deployment.SHARING if rules.deployment == "sharing" else Deployment.REPLICAS
-            ),
+            deployment=deployment,
+            # Ranks that idle are free for others.
+            charges_ranks=deployment is Deployment.SINGLE,
         )
-    except ValueError as error:
-        raise ValueError(f"selector: {error}") from error
+    check_degrees(memory, rules.tp_degrees, num_devices=num_devices, max_context_tokens=limit)
+    if rules.policy == "earl":
+        return AverageContextPolicy(
+            memory=memory,
+            degrees=list_usable_degrees(memory, rules.tp_degrees, max_context_tokens=limit),
+            max_context_tokens=limit,
+            throughput=judge_speed(config, memory, None) or UnmeasuredThroughput(memory=memory),
+            num_responses=_num_first_responses(config),
+            num_devices=num_devices,
+            # The paper compares tokens per second and device, of one engine as of several.
+            deployment=(Deployment.REPLICAS if deployment is Deployment.SINGLE else deployment),
+        )
+    policy = FixedPolicy if rules.policy == "fixed" else ThrottlePolicy
+    return policy(
+        memory=memory,
+        tp=rules.tp_degrees[0],
+        max_context_tokens=limit,
+        num_devices=num_devices,
+        deployment=deployment,
+    )
+
+
+def go_by_profile(policy: Policy, config: RunConfig, profile: ChosenProfile) -> Policy:
+    """Return the policy that goes by a profile; one that keeps its degree stays as it is."""
+    speed = judge_speed(config, policy.memory, profile.throughput)
+    if isinstance(policy, SelectorPolicy):
+        return replace(
+            policy,
+            throughput=speed,
+            in_seconds=profile.throughput is not None,
+            switch_s=profile.switch_s,
+        )
+    if isinstance(policy, AverageContextPolicy):
+        return replace(policy, throughput=speed or policy.throughput)
+    return policy
 
 
 def judge_speed(
@@ -114,7 +162,7 @@ def make_engine(
     config: RunConfig,
     model: PreTrainedModel,
     chat: ChatFormat,
-    selector: SelectorPolicy,
+    selector: Policy,
     *,
     tp: int | None,
     plays: bool,

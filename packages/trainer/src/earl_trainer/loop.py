@@ -49,6 +49,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
         rollout = stages.collection.collect(
             step,
             share_tokens=choice.share_tokens,
+            max_responses=choice.decision.max_responses,
             on_turn=lambda progress: display.stage("rollout", progress),
         )
         rewards = rewards_of(rollout.summaries, config.reward)

@@ -1,17 +1,34 @@
 """The preparation stage of a run on the ranks that generate."""
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
 
-from earl_selector import Deployment, DeviceSpec, ModelShape, ScoringMemory, SelectorPolicy
+from earl_selector import (
+    Deployment,
+    DeviceSpec,
+    ModelShape,
+    ScoringMemory,
+    SelectorPolicy,
+)
 from transformers import PreTrainedModel
 
 from earl_trainer.config import RunConfig
-from earl_trainer.experience.rank_prepare import RankPreparer, measure_scoring, with_table
+from earl_trainer.experience.rank_prepare import (
+    RankPreparer,
+    find_table,
+    measure_scoring,
+    with_table,
+)
 from earl_trainer.parallel.tp_plan import divides_vocabulary
 from earl_trainer.phases import Phase
 from earl_trainer.profiling.choice import NONE
 from earl_trainer.profiling.subject import subject_of
 from earl_trainer.rollout.engine import Engine
+
+PROFILE_FILE: Final = "prepare_profile.json"
+"""The table that the stage goes by, in the run's folder."""
 
 
 def make_scoring_policy(
@@ -64,9 +81,12 @@ def make_rank_preparer(
     *,
     degrees: tuple[int, ...],
     reference: PreTrainedModel | None,
+    folder: Path,
     note: Callable[[str], None],
 ) -> RankPreparer:
     """Make the preparation stage on the engine's ranks; measures how fast they score, if need be.
+
+    The table lies in the run's folder, so that a resumed run decides alike.
 
     Args:
         config: The run.
@@ -75,6 +95,7 @@ def make_rank_preparer(
         phase: Whose loss is prepared.
         degrees: Of the engine.
         reference: The policy from before the phase, where the loss needs it.
+        folder: Of the run.
         note: Is told in one line of changes of degree.
     """
     from earl_trainer.parallel.engine_rank import POLICY, REFERENCE
@@ -87,19 +108,26 @@ def make_rank_preparer(
     if reference is not None:
         roles["reference_logprobs"] = REFERENCE
         engine.load_reference(reference)
-    rules, limit = config.selector, config.rollout.max_context_tokens
     policy = make_scoring_policy(
         config, model, degrees, num_models=max(1, len(roles)), num_responses=phase.num_episodes
     )
-    if roles and rules.profile != NONE and len(policy.usable_degrees) > 1:
-        table = measure_scoring(
+    if roles and config.selector.profile != NONE and len(policy.usable_degrees) > 1:
+        subject = subject_of(
+            model,
+            memory_bytes=config.selector.memory_bytes,
+            engine=f"scoring, {config.selector.num_devices} ranks, {len(roles)} models",
+        )
+        limit = config.rollout.max_context_tokens
+        measure = partial(
+            measure_scoring,
             engine,
             policy,
-            subject_of(model, memory_bytes=rules.memory_bytes, engine="scoring"),
+            subject,
             role=POLICY,
             context_tokens=tuple(sorted({max(1, limit // 4), max(1, limit // 2), limit})),
             max_tokens=config.learner.max_microbatch_tokens,
         )
+        table = find_table(folder / PROFILE_FILE, subject, policy.usable_degrees, measure)
         policy = with_table(policy, table)
     return RankPreparer(
         engine,

@@ -44,6 +44,7 @@ def check_config(config: RunConfig) -> None:
     num_games, num_seats = config.evaluation.num_games, game.num_seats
     _check_batch(config, num_seats=num_seats)
     _check_ranks(config)
+    _check_policy(config)
     if config.is_asynchronous:
         _check_asynchronous(config, num_seats=num_seats)
     if num_games % num_seats:
@@ -89,6 +90,32 @@ def _check_ranks(config: RunConfig) -> None:
             "vLLM spreads over processes of its own: with rollout.engine vllm rollout_workers must "
             f"be 1, got {config.rollout_workers}"
         )
+
+
+def _check_policy(config: RunConfig) -> None:
+    policy, degrees = config.selector.policy, config.selector.tp_degrees
+    if policy in {"fixed", "throttle"} and len(degrees) > 1:
+        raise ValueError(
+            f"selector.policy {policy} keeps one degree: selector.tp_degrees must name one, got "
+            f"{degrees}"
+        )
+    if policy == "earl" and len(degrees) == 1:
+        raise ValueError(
+            "selector.policy earl chooses a degree: selector.tp_degrees must name several, got "
+            f"{degrees}"
+        )
+    rules = config.asynchronous
+    for broken, needed, got in (
+        (
+            config.is_asynchronous,
+            "max_staleness 0 and an asynchronous.bound other than none",
+            f"{config.max_staleness} and {rules.bound}",
+        ),
+        (config.rollout.overflow != "queue", "rollout.overflow queue", config.rollout.overflow),
+        (config.rollout_workers > 1, "rollout_workers 1", config.rollout_workers),
+    ):
+        if policy == "throttle" and broken:
+            raise ValueError(f"selector.policy throttle needs {needed}, got {got}")
 
 
 def _check_asynchronous(config: RunConfig, *, num_seats: int) -> None:

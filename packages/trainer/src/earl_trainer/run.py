@@ -11,13 +11,13 @@ from typing import Any, final
 
 import torch
 from earl_envs import Game
-from earl_selector import ContextReport, Decision, SelectorPolicy, SelectorState
+from earl_selector import ContextReport, Decision, Policy, SelectorState
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from earl_trainer.asynchronous.setup import make_background_collection
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
-from earl_trainer.engines import judge_speed
+from earl_trainer.engines import go_by_profile
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.experience.rank_prepare import RankPreparer
@@ -60,6 +60,8 @@ class RunState:
     """Contexts of the last step's rollout."""
     collection: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: plain JSON values
     """Of the episodes that are under way."""
+    preparation: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: plain JSON values
+    """What the preparation stage chooses its degree from."""
     evaluations: dict[str, tuple[int, MatchResult]] = field(
         default_factory=dict[str, tuple[int, MatchResult]]
     )
@@ -72,6 +74,7 @@ class RunState:
             "selector": self.selector.to_dict(),
             "report": None if self.report is None else asdict(self.report),
             "collection": self.collection,
+            "preparation": self.preparation,
             "evaluations": {
                 name: {"step": step, "result": result.to_dict()}
                 for name, (step, result) in self.evaluations.items()
@@ -87,6 +90,7 @@ class RunState:
             selector=SelectorState.from_dict(values["selector"]),
             report=None if report is None else ContextReport(**report),
             collection=values.get("collection", {}),
+            preparation=values.get("preparation", {}),
             evaluations={
                 name: (entry["step"], MatchResult(**entry["result"]))
                 for name, entry in values["evaluations"].items()
@@ -127,7 +131,7 @@ class Run:
     tokenizer: PreTrainedTokenizerBase
     engine: Engine
     collector: Collector
-    selector: SelectorPolicy
+    selector: Policy
     phases: Sequence[Phase]
     evaluation_policy: ReplyPolicy
     tracker: Tracker | SilentTracker
@@ -136,6 +140,7 @@ class Run:
     team: Team
     _learner: Learner | None = None
     _collection: Collection | None = None
+    _preparer: Preparer | RankPreparer | None = None
     _started_s: float = field(default_factory=time.perf_counter)
 
     def begin(self) -> None:
@@ -164,12 +169,7 @@ class Run:
         except ValueError as error:
             raise RunFailedError(str(error)) from error
         profile.keep(self.folder)
-        self.selector = replace(
-            self.selector,
-            throughput=judge_speed(self.config, self.selector.memory, profile.throughput),
-            in_seconds=profile.throughput is not None,
-            switch_s=profile.switch_s,
-        )
+        self.selector = go_by_profile(self.selector, self.config, profile)
         if profile.note is not None:
             self.tracker.display.note(profile.note)
 
@@ -272,7 +272,7 @@ class Run:
         self._learner = self._make_learner(phase, resumes=resumes) if self.team.learns else None
         return Stages(
             collection=self._make_collection(phase, resumes=resumes),
-            preparer=self._make_preparer(phase, reference),
+            preparer=self._enter_preparer(phase, reference, resumes=resumes),
             feed=self._make_feed(),
             learner=self._learner or AbsentLearner(),
         )
@@ -300,6 +300,14 @@ class Run:
             )
         return self._collection
 
+    def _enter_preparer(
+        self, phase: Phase, reference: PreTrainedModel | None, *, resumes: bool
+    ) -> Preparer | RankPreparer:
+        self._preparer = self._make_preparer(phase, reference)
+        if resumes:
+            self._preparer.restore(self.state.preparation)
+        return self._preparer
+
     def _make_preparer(
         self, phase: Phase, reference: PreTrainedModel | None
     ) -> Preparer | RankPreparer:
@@ -312,6 +320,7 @@ class Run:
             phase,
             degrees=self.selector.usable_degrees,
             reference=reference,
+            folder=self.folder,
             note=self.tracker.display.note,
         )
 
@@ -351,6 +360,8 @@ class Run:
         self.state.selector = selector
         if self._collection is not None:
             self.state.collection = self._collection.to_dict()
+        if self._preparer is not None:
+            self.state.preparation = self._preparer.to_dict()
         if self.team.is_first:
             self.tracker.log_step(outcome.record())
             self.tracker.log_episodes(

@@ -102,14 +102,20 @@ class BackgroundCollection:
             self._workers.publish(worker, version, *self._weights)
 
     def collect(
-        self, step: int, *, share_tokens: int | None, on_turn: Callable[[str], None]
+        self,
+        step: int,
+        *,
+        share_tokens: int | None,
+        max_responses: int | None = None,
+        on_turn: Callable[[str], None],
     ) -> Rollout:
         """Return the groups of the next batch.
 
         Raises:
             RunFailedError: If there is no batch within the time, or no worker left.
         """
-        del share_tokens  # A run that cuts contexts for want of memory does not run like this.
+        # A run that cuts contexts for want of memory, or throttles them, does not run like this.
+        del share_tokens, max_responses
         start_s = time.perf_counter()
         self._wait_for_weights()
         while True:

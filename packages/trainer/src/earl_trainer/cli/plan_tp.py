@@ -30,6 +30,7 @@ _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20}
 # arg_utils.py), and an assumed gigabyte of CUDA context, captured graphs and NCCL buffers.
 _PREFILL_TOKENS: Final = 8192
 _GPU_RUNTIME_BYTES: Final = 10**9
+_NO_PLOT: Final = Path("none")
 
 
 def read_plan_tp(arguments: Sequence[str]) -> Job:
@@ -45,11 +46,12 @@ def read_plan_tp(arguments: Sequence[str]) -> Job:
     options = parser.read(arguments)
     plan = _make_plan(options)
     text = describe_plan(plan, num_devices=options.num_devices)
-    if options.plot is not None:
+    if options.plot != _NO_PLOT:
         # matplotlib takes half a second to load.
         from earl_trainer.cli.tp_plot import draw_plan
 
         draw_plan(plan, options.plot)
+        text = f"{text}\ndrawn in {options.plot}"
     return printing(text)
 
 
@@ -191,5 +193,11 @@ def _parser() -> OptionParser:
         "--reserve-gb",
         help="10^9 bytes of a rank besides weights and cache (default: estimated from the model)",
     )
-    option("--plot", metavar="FILE", type=Path, help="draw it; FILE ends in .png, .svg or .pdf")
+    option(
+        "--plot",
+        metavar="FILE",
+        type=Path,
+        default=Path("plan_tp.png"),
+        help=f"picture to draw: .png, .svg or .pdf, or {_NO_PLOT} {default}",
+    )
     return parser

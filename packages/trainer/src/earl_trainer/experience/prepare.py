@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import final
+from typing import Any, final
 
 import torch
 from earl_dispatch import Columns, Schema
@@ -42,6 +42,13 @@ class Preparer:
         self._max_tokens = max_tokens
         self.figures: dict[str, float] = {}
         """Nothing to tell: the degree is that of the process."""
+
+    def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
+        """Return nothing: one step does not depend on another."""
+        return {}
+
+    def restore(self, values: Mapping[str, Any]) -> None:  # Any: parsed JSON
+        """Do nothing, likewise."""
 
     def prepare(self, columns: Columns) -> Columns:
         """Score every trained token with every model; 0 at other tokens."""

@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
 from statistics import fmean
-from typing import Protocol, final, runtime_checkable
+from typing import Any, Protocol, final, runtime_checkable
 
 import torch
 from earl_dispatch import Columns
@@ -15,12 +17,15 @@ from earl_selector import (
     ProfilePoint,
     ProfileSubject,
     ProfileTable,
+    ScoringMemory,
+    ScoringThroughput,
     SelectorPolicy,
-    UnmeasuredThroughput,
+    SelectorState,
 )
 from jaxtyping import Float
 from torch import Tensor
 
+from earl_trainer.profiling.store import read_table
 from earl_trainer.rollout.switch import Switch
 
 
@@ -86,6 +91,23 @@ class RankPreparer:
         self._num_steps = 0
         self.figures: dict[str, float] = {}
         """Of the latest step: the degree, and what it was predicted to take and took."""
+
+    def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
+        """Return what the choice of the next step's degree depends on."""
+        return {
+            "selector": self._state.to_dict(),
+            "report": None if self._report is None else asdict(self._report),
+            "num_steps": self._num_steps,
+        }
+
+    def restore(self, values: Mapping[str, Any]) -> None:  # Any: parsed JSON
+        """Go on from what `to_dict` returned, or begin anew where there is nothing."""
+        if not values:
+            return
+        report = values["report"]
+        self._state = SelectorState.from_dict(values["selector"])
+        self._report = None if report is None else ContextReport(**report)
+        self._num_steps = values["num_steps"]
 
     def prepare(self, columns: Columns) -> Columns:
         """Score every trained token with every model; 0 at other tokens."""
@@ -192,9 +214,29 @@ def measure_scoring(
     return replace(table, switch_s=fmean(times_s) if times_s else None)
 
 
+def find_table(
+    path: Path,
+    subject: ProfileSubject,
+    degrees: tuple[int, ...],
+    measure: Callable[[], ProfileTable],
+) -> ProfileTable:
+    """Return the table in a file if it is of this subject and these degrees, else a new one.
+
+    A new one is kept in the file.
+    """
+    with suppress(ValueError):
+        table = read_table(path, subject)
+        if table.grid.degrees == degrees:
+            return table
+    table = measure()
+    table.save(path)
+    return table
+
+
 def with_table(policy: SelectorPolicy, table: ProfileTable) -> SelectorPolicy:
     """Return the policy that goes by a table."""
-    prior = UnmeasuredThroughput(memory=policy.memory)
+    assert isinstance(policy.memory, ScoringMemory), "ranks that score have one"
+    prior = ScoringThroughput(memory=policy.memory)
     return replace(
         policy,
         throughput=ProfiledThroughput(table=table, prior=prior),

@@ -1,11 +1,12 @@
 """Carrying out a re-shard plan between ranks, and cutting the learner's weights for them."""
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from earl_selector import ParallelLayout, ParameterSpec, ReshardPlan, SliceMove
+from earl_selector import ParallelLayout, ParameterSpec, ReshardPlan, SliceMove, plan_reshard
 from jaxtyping import UInt8
 from torch import Tensor
 
@@ -85,6 +86,33 @@ def needed_bytes(plan: ReshardPlan, rank: int, *, num_models: int) -> int:
             fresh_bytes += new_bytes
         most_bytes = max(most_bytes, passing_bytes)
     return num_models * (old_bytes + fresh_bytes) + most_bytes
+
+
+def explain_blocked(
+    layouts: Sequence[ParallelLayout],
+    specs: Sequence[ParameterSpec],
+    *,
+    memory_bytes: int,
+    num_models: int,
+) -> str:
+    """Say in one line which changes between layouts no rank has the memory for; empty if none is.
+
+    Args:
+        layouts: One per degree.
+        specs: All parameters of a model.
+        memory_bytes: Of one rank.
+        num_models: Of this shape on every rank.
+    """
+    blocked: list[str] = []
+    for source, target in permutations(layouts, 2):
+        plan = plan_reshard(source, target, specs)
+        ranks = range(source.num_ranks)
+        most_bytes = max(needed_bytes(plan, rank, num_models=num_models) for rank in ranks)
+        if most_bytes > memory_bytes:
+            blocked.append(f"from tp {source.tp} to tp {target.tp} takes {most_bytes:,} bytes")
+    if not blocked:
+        return ""
+    return f"never done, as a rank has {memory_bytes:,} bytes: a change {', or '.join(blocked)}"
 
 
 def _exchange(

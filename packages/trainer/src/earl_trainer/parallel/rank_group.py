@@ -142,17 +142,24 @@ class RankGroup:
         )
         return together.select(order.argsort()).per_token["scored"]
 
-    def score_probe(self, probe: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Return the log-prob of every token but the first of each context, at temperature 1."""
+    def score_probe(self, probe: Sequence[Sequence[int]]) -> list[list[list[float]]]:
+        """Return, for every engine that generates, the log-probs of each context at temperature 1.
+
+        Of every token but the first. Each engine has shards of its own, which may differ.
+        """
         if not probe:
             return []
-        columns = probe_columns(probe)
-        ranks = self._settings.layout(self._tp).ranks_of(0)
+        columns, layout = probe_columns(probe), self._settings.layout(self._tp)
+        engines = range(self._placement.num_engines(self._tp))
+        ranks = [rank for engine in engines for rank in layout.ranks_of(engine)]
         args = POLICY, columns, 1.0, columns.num_tokens
         answers: list[Tensor] = self._ranks.call(
             ranks, "score", *args, timeout_s=self._rules.timeout_s
         )
-        return [part[1:].tolist() for part in answers[0].split(columns.lengths.tolist())]
+        lengths, scores = columns.lengths.tolist(), dict(zip(ranks, answers, strict=True))
+        # All ranks of an engine return the same.
+        own = [scores[min(layout.ranks_of(engine))] for engine in engines]
+        return [[part[1:].tolist() for part in each.split(lengths)] for each in own]
 
     def check_switch(self, plan: ReshardPlan) -> None:
         """Refuse a change of degree that a rank has no memory for.

@@ -79,7 +79,7 @@ class RayRanks:
         shared_bytes: The most that is shared between calls, for a cluster that is started here.
 
     Raises:
-        LostRankError: If the ranks do not start in time.
+        LostRankError: If the cluster is too small for the ranks, or they do not start in time.
     """
 
     def __init__(
@@ -94,15 +94,16 @@ class RayRanks:
         self._owns_cluster = join_cluster(
             address, num_cpus=num_ranks, store_bytes=_OBJECT_STORE_BYTES + shared_bytes
         )
-        num_gpus = 1 if ray.cluster_resources().get("GPU", 0) >= num_ranks else 0
-        options: dict[str, Any] = {
-            "num_cpus": 1,
-            "num_gpus": num_gpus,
-            "concurrency_groups": {_CONTROL: 1},
-        }
-        actor: Any = ray.remote(**options)(_Actor)  # Any: its methods gain `remote`.
-        self._actors: list[Any] = [actor.remote(make_rank, rank) for rank in range(num_ranks)]
+        self._actors: list[Any] = []
         try:
+            num_gpus = share_gpus(ray.cluster_resources(), num_ranks)
+            options: dict[str, Any] = {
+                "num_cpus": 1,
+                "num_gpus": num_gpus,
+                "concurrency_groups": {_CONTROL: 1},
+            }
+            actor: Any = ray.remote(**options)(_Actor)  # Any: its methods gain `remote`.
+            self._actors = [actor.remote(make_rank, rank) for rank in range(num_ranks)]
             address_of_first = self._gather(
                 [self._actors[0].find_address.options(**_HEARD).remote()],
                 timeout_s=_START_TIMEOUT_S,
@@ -211,6 +212,25 @@ def join_cluster(address: str, *, num_cpus: int, store_bytes: int) -> bool:
     except (RayError, ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise LostRankError(f"Ray does not start: {_last_line(error)}") from error
     return True
+
+
+def share_gpus(resources: Mapping[str, float], num_ranks: int) -> int:
+    """Return how many GPUs each rank gets: one where there are enough, else none.
+
+    Args:
+        resources: Of the whole cluster, in use or not.
+        num_ranks: Each of which takes a CPU.
+
+    Raises:
+        LostRankError: If there are not enough CPUs, for which actors would wait.
+    """
+    num_cpus, num_gpus = (int(resources.get(name, 0)) for name in ("CPU", "GPU"))
+    if num_cpus < num_ranks:
+        raise LostRankError(
+            f"{num_ranks} ranks take a CPU each, and the Ray cluster has {num_cpus} CPUs and "
+            f"{num_gpus} GPUs in all"
+        )
+    return int(num_gpus >= num_ranks)
 
 
 def _require_listener(address: str) -> None:

@@ -100,6 +100,8 @@ def _measure(budget_s: float, setup: ProfileSetup) -> ChosenProfile:
     )
     took_s = setup.meter.clock() - start_s
     note = f"speed by degree: measured at {len(table.points)} loads in {took_s:.1f} s, {where}"
+    if table.switch_s is None:
+        note += "; the engine refused a change of degree, which is taken to cost nothing"
     return _choose(table, setup, note=note)
 
 

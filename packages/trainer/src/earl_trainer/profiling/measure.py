@@ -33,7 +33,7 @@ def measure_profile(
         budget_s: Seconds that all points may take; infinite by default.
 
     Returns:
-        The table with what is new.
+        The table with what is new; without the time of a change where the engine refuses one.
 
     Raises:
         RunFailedError: If the engine cannot change its degree.
@@ -56,7 +56,8 @@ def measure_profile(
             keep(table)
     if lacks_switch(table):
         table = replace(table, switch_s=meter.switch_s(degrees))
-        keep(table)
+        if table.switch_s is not None:
+            keep(table)
     meter.engine.load_weights(meter.engine.version)
     return table
 

@@ -79,20 +79,30 @@ class Meter:
             return 0.0
         return median(rates)
 
-    def switch_s(self, degrees: Sequence[int]) -> float:
+    def switch_s(self, degrees: Sequence[int]) -> float | None:
         """Return what a change of degree takes, on average over the way up all degrees and back.
+
+        None where the engine does not change to one of them: what a refusal takes is no figure.
 
         Args:
             degrees: At least two, ascending. The engine has been at each of them before.
         """
         self.engine.resize(degrees[0])
         self._generate_one()
-        return fmean(self._time_resize(tp) for tp in (*degrees[1:], *degrees[-2::-1]))
+        times_s: list[float] = []
+        for tp in (*degrees[1:], *degrees[-2::-1]):
+            took_s = self._time_resize(tp)
+            if took_s is None:
+                return None
+            times_s.append(took_s)
+        return fmean(times_s)
 
-    def _time_resize(self, tp: int) -> float:
+    def _time_resize(self, tp: int) -> float | None:
         """Time a change of degree; an engine may put the work off until it generates."""
         start_s = self.clock()
-        self.engine.resize(tp)
+        switch = self.engine.resize(tp)
+        if switch is None or not switch.done:
+            return None
         self._generate_one()
         ready_s = self.clock()
         self._generate_one()

@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from importlib.metadata import packages_distributions, version
 from typing import final
 
-from earl_selector import ProfileSubject, SelectorPolicy, ThroughputModel, UnmeasuredThroughput
+from earl_selector import (
+    MemoryModel,
+    Policy,
+    ProfileSubject,
+    RooflineThroughput,
+    ThroughputModel,
+)
 from transformers import PreTrainedModel
 
 from earl_trainer.config import RunConfig
@@ -34,7 +40,7 @@ def make_setup(
     model: PreTrainedModel,
     engine: Engine,
     stop_ids: frozenset[int],
-    selector: SelectorPolicy,
+    selector: Policy,
 ) -> ProfileSetup:
     """Describe a run for its profile.
 
@@ -45,7 +51,8 @@ def make_setup(
         stop_ids: Tokens that end a reply.
         selector: Says which degrees may be chosen, and what they hold.
     """
-    rollout, fleet = config.rollout, selector.fleet
+    rollout, fleet, memory = config.rollout, selector.fleet, selector.memory
+    assert isinstance(memory, MemoryModel), "an engine that generates has one"
     warmup_episodes = config.warmup.num_episodes if config.warmup.num_steps else 0
     num_episodes = -(-max(rollout.num_episodes, warmup_episodes) // config.rollout_workers)
     name = rollout.engine
@@ -71,7 +78,7 @@ def make_setup(
                 DegreeLoad(
                     tp=tp,
                     num_responses=-(-num_episodes // fleet.num_sharing(tp)),
-                    capacity_tokens=selector.memory.capacity_tokens(tp),
+                    capacity_tokens=memory.capacity_tokens(tp),
                     num_engines=fleet.num_sharing(tp),
                 )
                 for tp in selector.usable_degrees
@@ -79,5 +86,5 @@ def make_setup(
             max_context_tokens=rollout.max_context_tokens,
             max_reply_tokens=rollout.max_reply_tokens,
         ),
-        prior=UnmeasuredThroughput(memory=selector.memory),
+        prior=RooflineThroughput(memory=memory),
     )

@@ -1,12 +1,14 @@
 """Where the episodes of a step come from: played now, or played all the while."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Protocol, final, runtime_checkable
 
 from torch import nn
 
 from earl_trainer.phases import Phase
 from earl_trainer.rollout.collector import Collector, Rollout
+from earl_trainer.types import EpisodeStart
 from earl_trainer.workers.team import Team
 
 
@@ -20,13 +22,19 @@ class Collection(Protocol):
         ...
 
     def collect(
-        self, step: int, *, share_tokens: int | None, on_turn: Callable[[str], None]
+        self,
+        step: int,
+        *,
+        share_tokens: int | None,
+        max_responses: int | None = None,
+        on_turn: Callable[[str], None],
     ) -> Rollout:
         """Return the episodes of a step, waiting for them if need be.
 
         Args:
             step: Of the run, which is also the version of the learner's weights.
             share_tokens: Length at which every context is cut for want of memory, if any.
+            max_responses: Most contexts at once, if there is such a bound.
             on_turn: Is told in a few words how far it is.
         """
         ...
@@ -67,16 +75,24 @@ class InlineCollection:
         self.figures: Mapping[str, float] = {}
 
     def collect(
-        self, step: int, *, share_tokens: int | None, on_turn: Callable[[str], None]
+        self,
+        step: int,
+        *,
+        share_tokens: int | None,
+        max_responses: int | None = None,
+        on_turn: Callable[[str], None],
     ) -> Rollout:
         """Play this worker's share of the step's episodes."""
         starts = self._phase.starts(self._seed, step, num_seats=self._num_seats)
-        return self._collector.collect(
-            self._phase.policy,
-            self._team.share(starts),
-            share_tokens=share_tokens,
-            on_turn=lambda num_live: on_turn(f"{num_live} games running"),
-        )
+        return join_rollouts([
+            self._collector.collect(
+                self._phase.policy,
+                part,
+                share_tokens=share_tokens,
+                on_turn=lambda num_live: on_turn(f"{num_live} games running"),
+            )
+            for part in split_starts(self._team.share(starts), max_responses)
+        ])
 
     def publish(self, model: nn.Module, version: int) -> None:
         """Do nothing: the engine is the run's."""
@@ -87,3 +103,29 @@ class InlineCollection:
 
     def close(self) -> None:
         """Do nothing: nothing plays."""
+
+
+def split_starts(
+    starts: Sequence[EpisodeStart], max_contexts: int | None
+) -> list[Sequence[EpisodeStart]]:
+    """Split starts into parts of at most so many contexts, in order; a table stays whole."""
+    if max_contexts is None or not starts:
+        return [starts]
+    parts: list[list[EpisodeStart]] = [[]]
+    for _, table in groupby(starts, key=lambda start: start.table):
+        seats = list(table)
+        if parts[-1] and len(parts[-1]) + len(seats) > max_contexts:
+            parts.append([])
+        parts[-1].extend(seats)
+    return list(parts)
+
+
+def join_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
+    """Put together what was played one part after the other.
+
+    Its tokens are those that all would have held together, as a policy goes by demand.
+    """
+    return Rollout(
+        episodes=[episode for rollout in rollouts for episode in rollout.episodes],
+        peak_resident_tokens=sum(rollout.peak_resident_tokens for rollout in rollouts),
+    )

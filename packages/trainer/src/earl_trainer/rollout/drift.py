@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from math import exp
 from typing import final
 
@@ -48,6 +48,20 @@ def compare_logprobs(
         max_difference=max(differences),
         token_mult_prob_error=sum(map(exp, differences)) / len(differences),
     )
+
+
+def find_worst_drift(
+    before: Sequence[Sequence[Sequence[float]]], after: Sequence[Sequence[Sequence[float]]]
+) -> Drift | None:
+    """Compare every engine before with every one after; None where nothing was scored.
+
+    Args:
+        before: Per engine of the old degree, and per context, as in `compare_logprobs`.
+        after: Per engine of the new degree.
+    """
+    drifts = [compare_logprobs(*pair) for pair in product(before, after)]
+    known = [drift for drift in drifts if drift is not None]
+    return max(known, key=lambda drift: drift.token_mult_prob_error, default=None)
 
 
 def choose_probe(

@@ -20,12 +20,13 @@ from earl_trainer.parallel.engine_rank import (
     RankMemory,
     RankSettings,
 )
+from earl_trainer.parallel.exchange import explain_blocked
 from earl_trainer.parallel.placement import Placement
 from earl_trainer.parallel.rank_group import RankGroup
 from earl_trainer.parallel.ray_ranks import LostRankError, RayRanks
 from earl_trainer.parallel.tp_plan import list_parameters
 from earl_trainer.rollout.capacity_error import CapacityError
-from earl_trainer.rollout.drift import Drift, choose_probe, compare_logprobs
+from earl_trainer.rollout.drift import Drift, choose_probe, find_worst_drift
 from earl_trainer.rollout.engine import Completion, Request
 from earl_trainer.rollout.switch import Switch, SwitchRules
 
@@ -120,6 +121,7 @@ class ParallelEngine:
         self._version = version
         if self._group is None:
             self._start(self._tp)
+            self._note_blocked()
         self._recovering(self._send_weights)
 
     def load_reference(self, reference: PreTrainedModel) -> None:
@@ -235,6 +237,14 @@ class ParallelEngine:
         )
         self._group = RankGroup(self._started, self._settings, self._placement, self._rules, tp=tp)
 
+    def _note_blocked(self) -> None:
+        rules, num_models = self._settings, self._num_models
+        layouts = [rules.layout(tp) for tp in rules.degrees]
+        if blocked := explain_blocked(
+            layouts, rules.parameters, memory_bytes=rules.memory_bytes, num_models=num_models
+        ):
+            self._note(blocked)
+
     def _send_weights(self) -> None:
         self._ranks.load(POLICY, self._version, self._model)
 
@@ -252,7 +262,7 @@ class ParallelEngine:
         before = self._ranks.score_probe(probe)
         num_bytes = self._ranks.switch(plan)
         self._tp = plan.target.tp
-        return compare_logprobs(before, self._ranks.score_probe(probe)), num_bytes
+        return find_worst_drift(before, self._ranks.score_probe(probe)), num_bytes
 
     def _switch_back(self, plan: ReshardPlan) -> None:
         back = plan_reshard(plan.target, plan.source, plan.parameters)

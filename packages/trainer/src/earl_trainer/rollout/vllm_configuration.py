@@ -75,9 +75,10 @@ class VllmConfiguration:
         return self._tp
 
     @property
-    def cache_bytes(self) -> int:
-        """Of keys and values, on all ranks together."""
-        return self._tp * self._settings.cache_bytes(self._tp)
+    def sleeping_bytes(self) -> int:
+        """What `sleep` lets go of at least: weights and cache, on all ranks together."""
+        settings, tp = self._settings, self._tp
+        return tp * (settings.memory.weights_bytes(tp) + settings.cache_bytes(tp))
 
     @property
     def size(self) -> CacheSize:

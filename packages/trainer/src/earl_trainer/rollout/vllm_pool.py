@@ -25,8 +25,8 @@ class Configuration(Protocol):
         ...
 
     @property
-    def cache_bytes(self) -> int:
-        """Of keys and values, on all ranks together."""
+    def sleeping_bytes(self) -> int:
+        """What `sleep` lets go of at least: weights and cache, on all ranks together."""
         ...
 
     def held_bytes(self) -> int:
@@ -132,7 +132,7 @@ class ConfigurationPool(Generic[C]):
             before_bytes=before_bytes,
             released_bytes=before_bytes - left_bytes,
             after_bytes=self._current.held_bytes(),
-            required_bytes=old.cache_bytes if self._keeps else before_bytes,
+            required_bytes=old.sleeping_bytes if self._keeps else before_bytes,
         )
 
     def restart(self, tp: int, folder: Path) -> None:

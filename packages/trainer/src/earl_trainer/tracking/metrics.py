@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 import torch
 from earl_dispatch import Columns
-from earl_envs import EndReason
+from earl_envs import CUTS, EndReason
 from earl_selector import ContextReport, Decision
 
 from earl_trainer.algorithms.kl import k3
@@ -32,6 +32,8 @@ class StepRecord:
     phase: str
     decision: str
     """Why the selector chose its degree."""
+    decision_json: str
+    """The whole decision, with what came of it, as one object of JSON."""
     limit_notice: str | None = None
     """That a limit is near; None if none is."""
     metrics: Mapping[str, float]
@@ -77,12 +79,14 @@ def episode_metrics(
     num_games = max(1, len(games))
     wins = sum(game.outcome > 0 for game in games)
     draws = sum(game.outcome == 0 and game.end_reason is EndReason.FINISHED for game in games)
+    ended = [game.outcome for game in games if game.end_reason not in CUTS]
     return {
         "reward/mean": float(own_rewards.mean()) if played else 0.0,
         "reward/std": float(own_rewards.std()) if played else 0.0,
         "game/win_rate": wins / num_games,
         "game/draw_rate": draws / num_games,
         "game/loss_rate": (len(games) - wins - draws) / num_games,
+        "game/outcome_mean": sum(ended) / max(1, len(ended)),
         "game/illegal_rate": sum(episodes[i].num_forfeits for i in played) / max(1, num_replies),
         "game/turns_mean": num_replies / num_games,
         "game/failed_episodes": float(len(episodes) - len(played)),

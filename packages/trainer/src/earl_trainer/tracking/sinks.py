@@ -76,6 +76,7 @@ class MetricsFile:
             "step": record.step,
             "phase": record.phase,
             "selector/reason": record.decision,
+            "selector/decision": record.decision_json,
             **record.metrics,
         })
 

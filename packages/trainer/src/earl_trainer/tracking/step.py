@@ -1,5 +1,6 @@
 """One finished step, and the record that is made of it."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -123,6 +124,7 @@ class StepOutcome:
             step=self.step,
             phase=self.phase,
             decision=decision.reason,
+            decision_json=json.dumps(decision.to_dict()),
             limit_notice=decision.limit_notice,
             metrics={
                 **episode_metrics(self.episodes, self.rewards),

@@ -99,6 +99,7 @@ class WandbSink:
             "train_step": record.step,
             "phase": record.phase,
             "selector/reason": record.decision,
+            "selector/decision": record.decision_json,
             **record.metrics,
         })
 
