@@ -98,7 +98,7 @@ class BroadcastPublication:
             try:
                 if self._group is None or self._members != tuple(workers):
                     self._group = self._meet(tuple(workers), device_id_of(model))
-                self._send(self._group, parameters)
+                self._send(parameters)
                 break
             except (BrokenBroadcastError, LostRolloutWorkerError) as error:
                 self.close()
@@ -149,21 +149,26 @@ class BroadcastPublication:
         self._members = workers
         return group
 
-    def _send(self, group: WeightGroup, parameters: Sequence[Tensor]) -> None:
-        layout, failure, timeout_s = FlatLayout.of(parameters), "", self._rules.timeout_s
-        for worker in self._members:
+    def _send(self, parameters: Sequence[Tensor]) -> None:
+        layout, members, timeout_s = FlatLayout.of(parameters), self._members, self._rules.timeout_s
+        for worker in members:
             self._receivers.receive(worker, layout, self._rules.bucket_bytes)
-        try:
-            group.send(parameters, self._rules.bucket_bytes)
-        except BrokenBroadcastError as error:
-            failure, timeout_s = str(error), _ANSWER_TIMEOUT_S
-        members = self._members
+        failure = self._try_to_send(parameters)
         if failure:
-            del group
             self.close()
+            timeout_s = min(timeout_s, _ANSWER_TIMEOUT_S)
         self._hear(members, timeout_s)
         if failure:
             raise BrokenBroadcastError(failure)
+
+    def _try_to_send(self, parameters: Sequence[Tensor]) -> str:
+        """Return what went wrong; when it has, nothing but `_group` refers to the group."""
+        assert self._group is not None
+        try:
+            self._group.send(parameters, self._rules.bucket_bytes)
+        except BrokenBroadcastError as error:
+            return str(error)
+        return ""
 
     def _hear(self, workers: Sequence[int], timeout_s: float) -> None:
         """Wait until all receivers have done as they were told."""

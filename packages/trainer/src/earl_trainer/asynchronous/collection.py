@@ -91,10 +91,11 @@ class BackgroundCollection:
         self._version: int | None = None
         self._publish_s = 0.0
         self._shares = WorkerShares(rules.worker_cores)
-        self._meter: SplitMeter | None = None
+        self._meter = SplitMeter(rules.worker_cores, rules.learner_cores)
         self._collected_s: float | None = None
         self._busy_s = self._idle_s = 0.0
         self._peak_resident_tokens = 0
+        self._closed = False
         self.figures: Mapping[str, float] = {}
 
     def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
@@ -154,9 +155,10 @@ class BackgroundCollection:
 
     def close(self) -> None:
         """End the workers, whatever they do; a second time does nothing."""
-        meter, self._meter = self._meter, None
-        if meter is not None and (better := meter.propose().sentence):
-            self._note(better)
+        proposal = self._meter.propose()
+        if not self._closed and proposal is not None and proposal.sentence:
+            self._note(proposal.sentence)
+        self._closed = True
         self._publication.close()
         self._workers.close()
         self._on_close()
@@ -183,8 +185,7 @@ class BackgroundCollection:
             self._busy_s += news.busy_s
             self._idle_s += news.idle_s
             self._shares.add(worker, num_groups=len(news.groups), busy_s=news.busy_s)
-            if self._meter is not None:
-                self._meter.add_generation(worker, busy_s=news.busy_s, idle_s=news.idle_s)
+            self._meter.add_generation(worker, busy_s=news.busy_s, idle_s=news.idle_s)
             self._peak_resident_tokens = max(self._peak_resident_tokens, news.peak_resident_tokens)
             for group in news.groups:
                 self._playing[worker].remove(group.number)
@@ -236,24 +237,15 @@ class BackgroundCollection:
             raise RunFailedError(f"{error}; none is left") from error
         self._ledger.requeue(numbers)
 
-    def _measure(self, *, wait_s: float, learn_s: float | None) -> Mapping[str, float]:
-        """Add a batch to what the cores are judged by; what came before the first is not."""
-        rules = self._rules
-        if rules.learner_cores is None:
-            return {}
-        if self._meter is None or learn_s is None:
-            self._meter = SplitMeter(rules.worker_cores, rules.learner_cores)
-            return {}
-        self._meter.add_batch(wait_s=wait_s, learn_s=learn_s)
-        return {"async/proposed_split": self._meter.propose().split}
-
     def _tell(self, *, wait_s: float, learn_s: float | None) -> None:
         counts = self._ledger.counts
         whole_s = self._busy_s + self._idle_s
+        self._meter.add_batch(wait_s=wait_s, learn_s=learn_s)
+        proposal = self._meter.propose()
         self.figures = {
             "async/wait_s": wait_s,
             "async/publish_s": self._publish_s,
-            **self._measure(wait_s=wait_s, learn_s=learn_s),
+            **({} if proposal is None else {"async/proposed_split": proposal.split}),
             "async/generation_idle_share": self._idle_s / whole_s if whole_s else 0.0,
             **{
                 f"async/{name}_groups": float(getattr(counts, name))

@@ -42,32 +42,30 @@ class AsyncPlacement:
 
     @property
     def num_cpus(self) -> int:
-        """Return the cores that all bundles ask for."""
-        return sum(int(bundle["CPU"]) for bundle in self.bundles())
+        """The cores that are reserved."""
+        return self.learner_cores + (0 if self.shared else sum(self.worker_cores))
 
     def bundles(
-        self,
-        *,
-        learner_node: str | None = None,
-        learner_gpus: int = 0,
-        worker_gpus: float | int = 0,
+        self, learner_node: str, *, learner_gpus: int = 0, worker_gpus: float | int = 0
     ) -> list[dict[str, float]]:
         """Return what is reserved: first for the learner, then for each worker.
 
         Args:
-            learner_node: Name of the resource that only the learner's machine has; None for any.
-            learner_gpus: That it computes with.
+            learner_node: Name of the resource that only the learner's machine has.
+            learner_gpus: That it has for itself.
             worker_gpus: That each worker computes with.
         """
-        own: dict[str, float] = {"CPU": float(self.learner_cores)}
-        if learner_node is not None:
-            own[learner_node] = 0.001
-        others = [0.0 if self.shared else float(cores) for cores in self.worker_cores]
-        bundles = [own, *({"CPU": cores} for cores in others)]
-        for bundle, gpus in zip(bundles, [learner_gpus, *[worker_gpus] * len(others)], strict=True):
-            if gpus:
-                bundle["GPU"] = float(gpus)
-        return bundles
+        here = {learner_node: 0.001}
+        bundles = [
+            {"CPU": float(self.learner_cores), "GPU": float(learner_gpus), **here},
+            *(
+                {"GPU": float(worker_gpus), **here}
+                if self.shared
+                else {"CPU": float(cores), "GPU": float(worker_gpus)}
+                for cores in self.worker_cores
+            ),
+        ]
+        return [{name: some for name, some in bundle.items() if some} for bundle in bundles]
 
 
 def place(rules: AsynchronousConfig, *, num_cores: int) -> AsyncPlacement:

@@ -6,21 +6,19 @@ from typing import Any, final
 
 from earl_trainer.asynchronous.flat_weights import FlatLayout
 from earl_trainer.asynchronous.placement import AsyncPlacement
+from earl_trainer.asynchronous.ray_placement import ReservedPlace
 from earl_trainer.asynchronous.receiver import WeightReceiver
 from earl_trainer.asynchronous.weight_group import Meeting
 from earl_trainer.asynchronous.worker import RolloutWorker
 from earl_trainer.asynchronous.workers import LostRolloutWorkerError, Yield
 from earl_trainer.parallel.exchange import Packed
 from earl_trainer.parallel.ray_ranks import join_cluster
-from earl_trainer.types import EpisodeStart, RunFailedError
+from earl_trainer.types import EpisodeStart
 
 import ray  # isort: skip - after the module that says how it is to start its processes
 from ray.exceptions import RayActorError, RayError, RayTaskError
-from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 _START_TIMEOUT_S = 180.0
-_PLACE_TIMEOUT_S = 30.0
 # Calls that wait at the same time: one for new weights to be used, one for others to arrive, one
 # for groups, one that hands some over, and one of a broadcast that has failed elsewhere.
 _CONCURRENT_CALLS = 5
@@ -37,6 +35,7 @@ class RolloutPool:
         placement: How many there are, and the cores of each.
         make: Makes a worker that computes with so many cores, in its own process.
         address: Of a running Ray cluster; empty starts one on this machine.
+        learner_gpu: The GPU that this process computes on, which no worker is to have.
         store_bytes: The most that is shared between processes, for a cluster started here.
 
     Raises:
@@ -49,6 +48,7 @@ class RolloutPool:
         make: Callable[[int], RolloutWorker],
         *,
         address: str = "",
+        learner_gpu: int | None = None,
         store_bytes: int,
     ) -> None:
         self._owns_cluster = join_cluster(
@@ -56,14 +56,13 @@ class RolloutPool:
         )
         self._placement = placement
         self._make = make
-        self._group: PlacementGroup | None = None
+        self._place: ReservedPlace | None = None
         self._actors: list[Any] = []
         self._taking: list[Any] = []
         self._loading: list[Any] = []
         self._receivers = _Receivers(self)
         try:
-            self._worker_gpus = _gpus_of_a_worker(placement)
-            self._group = _reserve(placement, self._worker_gpus)
+            self._place = ReservedPlace(placement, learner_gpu=learner_gpu)
             self._actors = [self._start(worker) for worker in range(placement.num_workers)]
             self._taking = [None] * placement.num_workers
             self._loading = [None] * placement.num_workers
@@ -166,28 +165,22 @@ class RolloutPool:
         actors, self._actors = self._actors, []
         self._taking = []
         self._loading = []
-        group, self._group = self._group, None
+        place, self._place = self._place, None
         try:
             for actor in actors:
                 ray.kill(actor)
-            if group is not None:
-                remove_placement_group(group)
+            if place is not None:
+                place.close()
         finally:
             if self._owns_cluster:
                 ray.shutdown()
                 self._owns_cluster = False
 
     def _start(self, worker: int) -> Any:  # noqa: ANN401 - its methods gain `remote`
-        cores, shared = self._placement.worker_cores[worker], self._placement.shared
-        options: dict[str, Any] = {
-            "num_cpus": 0 if shared else cores,
-            "num_gpus": self._worker_gpus,
-            "max_concurrency": _CONCURRENT_CALLS,
-            "scheduling_strategy": PlacementGroupSchedulingStrategy(
-                self._group, placement_group_bundle_index=1 + worker
-            ),
-        }
-        return ray.remote(**options)(_Actor).remote(self._make, cores)
+        assert self._place is not None
+        options = {"max_concurrency": _CONCURRENT_CALLS, **self._place.options(worker)}
+        actor: Any = ray.remote(**options)(_Actor)
+        return actor.remote(self._make, self._placement.worker_cores[worker])
 
     def _end(self, worker: int) -> None:
         ray.kill(self._actors[worker])
@@ -240,34 +233,6 @@ class _Receivers:
     def forget(self, worker: int) -> None:
         """Hear no more of a worker that is gone."""
         self._asked.pop(worker, None)
-
-
-def own_address() -> str:
-    """Return where other machines of the cluster reach this process."""
-    return ray.util.get_node_ip_address()
-
-
-def _gpus_of_a_worker(placement: AsyncPlacement) -> float | int:
-    """Return what a worker reserves: a GPU if there is one for each, or a part of the learner's."""
-    num_gpus = ray.cluster_resources().get("GPU", 0)
-    if placement.shared:
-        return 1 / placement.num_workers if num_gpus else 0
-    return 1 if num_gpus >= placement.num_workers else 0
-
-
-def _reserve(placement: AsyncPlacement, worker_gpus: float | int) -> PlacementGroup:
-    node = f"node:{own_address()}"
-    bundles = placement.bundles(learner_node=node, worker_gpus=worker_gpus)
-    group = placement_group(bundles, strategy=placement.strategy)
-    if not group.wait(_PLACE_TIMEOUT_S):
-        remove_placement_group(group)
-        cpus = ray.available_resources().get("CPU", 0)
-        raise RunFailedError(
-            f"the cluster has no place for {placement.learner_cores} cores of the learner on its "
-            f"own machine and {', '.join(map(str, placement.worker_cores))} of the workers "
-            f"({placement.strategy}) within {_PLACE_TIMEOUT_S:g} s; {cpus:g} are free"
-        )
-    return group
 
 
 class _Actor:

@@ -61,7 +61,8 @@ def make_background_collection(
         RunFailedError: If they do not start.
     """
     # Ray takes a while to import, and a synchronous run does without.
-    from earl_trainer.asynchronous.pool import RolloutPool, own_address
+    from earl_trainer.asynchronous.pool import RolloutPool
+    from earl_trainer.asynchronous.ray_placement import own_address
     from earl_trainer.asynchronous.worker import RolloutWorker, WorkerSettings
 
     rules = config.asynchronous
@@ -79,6 +80,7 @@ def make_background_collection(
         placement,
         partial(RolloutWorker, settings),
         address=config.selector.ray_address,
+        learner_gpu=(model.device.index or 0) if model.device.type == "cuda" else None,
         store_bytes=_STORE_BYTES + _COPIES_IN_STORE * num_bytes,
     )
     staleness = StalenessRules(

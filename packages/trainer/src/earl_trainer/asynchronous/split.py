@@ -79,10 +79,10 @@ class SplitMeter:
 
     Args:
         worker_cores: That each worker computes with.
-        learner_cores: That the process that learns computes with.
+        learner_cores: That the process that learns computes with; None where it shares those.
     """
 
-    def __init__(self, worker_cores: Sequence[int], learner_cores: int) -> None:
+    def __init__(self, worker_cores: Sequence[int], learner_cores: int | None) -> None:
         self._worker_cores = worker_cores
         self._learner_cores = learner_cores
         self._generation_core_s = self._busy_s = self._idle_s = 0.0
@@ -94,19 +94,26 @@ class SplitMeter:
         self._busy_s += busy_s
         self._idle_s += idle_s
 
-    def add_batch(self, *, wait_s: float, learn_s: float) -> None:
-        """Add how long a batch was waited for, and the one before it learned from."""
-        self._learn_s += learn_s
-        self._wait_s += wait_s
-        # Only ratios matter: what is older than the batches to come counts less from now on.
-        self._generation_core_s *= _DECAY
-        self._busy_s *= _DECAY
-        self._idle_s *= _DECAY
-        self._learn_s *= _DECAY
-        self._wait_s *= _DECAY
+    def add_batch(self, *, wait_s: float, learn_s: float | None) -> None:
+        """Add how long a batch was waited for, and how long the one before it was learned from.
 
-    def propose(self) -> SplitProposal:
-        """Propose a split for a next run."""
+        Args:
+            wait_s: For this one.
+            learn_s: From the one before; None where there is none. What was generated for the
+                first batch is not counted, as nobody learned meanwhile.
+        """
+        decay = _DECAY if learn_s is not None else 0.0
+        # Only ratios matter: what is older than the batches to come counts less from now on.
+        self._generation_core_s *= decay
+        self._busy_s *= decay
+        self._idle_s *= decay
+        self._learn_s = decay * (self._learn_s + (learn_s or 0.0))
+        self._wait_s = decay * (self._wait_s + wait_s)
+
+    def propose(self) -> SplitProposal | None:
+        """Propose a split for a next run; None where cores are shared or nothing was measured."""
+        if self._learner_cores is None or not self._learn_s:
+            return None
         generating = sum(self._worker_cores)
         waits = SplitWaits(
             generation_core_s=self._generation_core_s,
