@@ -24,7 +24,11 @@ HOMES = {
     "tokenizers": {"models/tiny.py"},
     "pydantic": {"config.py", "overrides.py"},
     "yaml": {"overrides.py"},
-    "ray": {"parallel/ray_ranks.py", "asynchronous/pool.py"},
+    "ray": {
+        "parallel/ray_ranks.py",
+        "asynchronous/pool.py",
+        "asynchronous/ray_placement.py",
+    },
     "vllm": {"rollout/vllm_library.py"},
 }
 

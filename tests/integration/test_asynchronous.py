@@ -78,10 +78,11 @@ def test_synchronous_training_is_the_stages_one_after_the_other(small_config, op
     assert all(torch.equal(value, expected[name]) for name, value in weights_of(run).items())
 
 
+@pytest.mark.parametrize("publication", ["store", "broadcast"])
 def test_a_worker_of_its_own_at_staleness_0_makes_the_same_updates_bit_for_bit(
-    small_config, open_run, tmp_path
+    publication, small_config, open_run, tmp_path
 ):
-    config = small_config({"asynchronous": {"num_threads": 1}})
+    config = small_config({"asynchronous": {"num_threads": 1, "publication": publication}})
     run = open_run(config, tmp_path / "background")
     phase = run.phases[1]
     run.state.step = phase.first_step

@@ -28,6 +28,7 @@ def test_every_part_that_is_named_can_be_measured_and_one_is_kept_while_another_
         "simulator_value": 0,
         "packing_value": 9.0,
         "generation_value": 2,
-        "throughput_value": 3,
+        "publication_value": 3,
+        "throughput_value": 4,
     }
-    assert [row["quick"] for row in stored["rows"]] == [False, True, False, False]
+    assert [row["quick"] for row in stored["rows"]] == [False, True, False, False, False]

@@ -4,6 +4,7 @@ import pytest
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.collection import BackgroundCollection, BackgroundRules, group_starts
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
+from earl_trainer.asynchronous.publication import StorePublication
 from earl_trainer.asynchronous.workers import LostRolloutWorkerError, Yield
 from earl_trainer.config import RolloutConfig, RunConfig
 from earl_trainer.phases import RL, WARMUP, plan_phases
@@ -67,12 +68,21 @@ def plan_nothing(number):
     return list[EpisodeStart]()
 
 
-def collect(pool, *, batch=4, eta=1, bound=Bound.ADMISSION, steps=6, notes=None, **rules):
+def collect(
+    pool, *, batch=4, eta=1, bound=Bound.ADMISSION, steps=6, notes=None, check=False, cores=None,
+    learner_cores=1, publication=None, **rules,
+):  # fmt: skip
     collection = BackgroundCollection(
         pool,
         GroupLedger(StalenessRules(batch_groups=batch, max_staleness=eta, bound=bound)),
         plan_nothing,
-        rules=BackgroundRules(timeout_s=5.0, **rules),
+        publication=publication or StorePublication(pool, check=check),
+        rules=BackgroundRules(
+            timeout_s=5.0,
+            worker_cores=cores or (1,) * pool.num_workers,
+            learner_cores=learner_cores,
+            **rules,
+        ),
         note=(notes if notes is not None else []).append,
     )
     trained, model = [], nn.Linear(2, 2)
@@ -111,6 +121,7 @@ def test_no_more_groups_are_under_way_in_a_phase_that_begins_late(group):
         pool,
         GroupLedger(StalenessRules(batch_groups=4, max_staleness=1, bound=Bound.ADMISSION)),
         plan_nothing,
+        publication=StorePublication(pool),
         rules=BackgroundRules(timeout_s=5.0, first_version=200),
         note=print,
     )
@@ -139,10 +150,12 @@ def test_a_batch_that_does_not_come_ends_the_run_in_time(group):
         def take(self, workers, timeout_s):
             return {}
 
+    idle = Idle(group, 1)
     collection = BackgroundCollection(
-        Idle(group, 1),
+        idle,
         GroupLedger(StalenessRules(batch_groups=2, max_staleness=1, bound=Bound.ADMISSION)),
         plan_nothing,
+        publication=StorePublication(idle),
         rules=BackgroundRules(timeout_s=0.2),
         note=print,
     )
@@ -152,10 +165,86 @@ def test_a_batch_that_does_not_come_ends_the_run_in_time(group):
 
 def test_weights_may_be_handed_over_every_few_versions_only(group):
     pool = Pool(group, 2)
-    collect(pool, eta=2, publish_every=3, check_weights=True, bound=Bound.STRICT)
+    collect(pool, eta=2, publish_every=3, check=True, bound=Bound.STRICT)
     assert pool.published == [(w, v, True) for v in (0, 3, 6) for w in (0, 1)]
     # What is trained at a step was begun with weights at most two versions older.
     assert all(number // 4 - version <= 2 for _, number, version in pool.history)
+
+
+class Flaky(StorePublication):
+    """A broadcast, at some of which a worker is found to be gone before anybody has anything."""
+
+    def __init__(self, pool, lost_at):
+        super().__init__(pool)
+        self.lost_at, self.tried, self.forgotten = dict(lost_at), [], []
+
+    def publish(self, model, version, workers):
+        self.tried.append((version, list(workers)))
+        if (lost := self.lost_at.pop(len(self.tried), None)) is not None:
+            raise LostRolloutWorkerError(lost, "its process has ended")
+        super().publish(model, version, workers)
+
+    def forget(self, worker):
+        self.forgotten.append(worker)
+
+
+@pytest.mark.parametrize("max_restarts", [0, 1, 2])
+def test_a_worker_that_is_lost_while_weights_are_sent_is_replaced_and_all_get_them(
+    group, max_restarts
+):
+    pool, notes = Pool(group, 3), []
+    # The second try goes to the worker that was started anew, if one was, with the others.
+    publication = Flaky(pool, {2: 1, 3: 2} if max_restarts == 2 else {2: 1})
+    _, trained = collect(
+        pool, max_restarts=max_restarts, notes=notes, publication=publication, bound=Bound.STRICT
+    )
+    assert sorted(number for batch in trained for number in batch) == list(range(24))
+    left = [0, 1, 2] if max_restarts else [0, 2]
+    assert publication.forgotten == [1, 2][: max(1, max_restarts)]
+    assert publication.tried[0] == (0, [0, 1, 2])
+    assert [version for version, _ in publication.tried[1:3]] == [1, 1]
+    assert publication.tried[2 + (max_restarts == 2)] == (1, left)
+    # Nobody was told of the weights before they had reached everybody.
+    assert pool.published[3 : 3 + len(left)] == [(worker, 1, False) for worker in left]
+    assert len(notes) == max(1, max_restarts)
+
+
+def test_who_is_started_anew_gets_the_newest_weights_before_it_is_granted_anything(group):
+    pool = Pool(group, 2, dies={1: 4})
+    collect(pool, eta=2, publish_every=3, max_restarts=1, bound=Bound.STRICT)
+    restart = next(place for place, (_, version, _) in enumerate(pool.published) if version % 3)
+    worker, version, _ = pool.published[restart]
+    assert worker == 1
+    assert 0 < version < 3
+    assert all(granted_version is not None for _, _, granted_version in pool.history)
+    assert (1, version) in {(worker, granted) for worker, _, granted in pool.history}
+
+
+def test_faster_workers_are_granted_more(group):
+    pool = Pool(group, 2)
+    collect(pool, batch=12, cores=(1, 3), steps=1)
+    shares = [sum(worker == each for worker, _, _ in pool.history[:12]) for each in range(2)]
+    assert shares == [3, 9]
+
+
+def test_a_better_split_is_shown_at_every_batch_and_said_once_in_the_end(group):
+    notes = []
+    # A worker's second of every question stands against next to no time of the learner's.
+    collection, _ = collect(Pool(group, 1), notes=notes)
+    assert collection.figures["async/proposed_split"] > 0.9
+    assert collection.figures["async/publish_s"] < 1.0
+    collection.close()
+    collection.close()
+    assert len(notes) == 1
+    assert notes[0].startswith("a split of 1.00 would make batches follow one another up to")
+
+
+def test_where_cores_are_shared_no_split_is_proposed(group):
+    notes = []
+    collection, _ = collect(Pool(group, 1), notes=notes, learner_cores=None)
+    collection.close()
+    assert "async/proposed_split" not in collection.figures
+    assert notes == []
 
 
 def test_closing_twice_ends_the_workers(group):

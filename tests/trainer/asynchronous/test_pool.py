@@ -1,17 +1,24 @@
 """Workers as processes of a Ray cluster."""
 
+import copy
 import os
 import signal
+import threading
 import time
 from dataclasses import replace
 from functools import partial
 
 import psutil
 import pytest
+from earl_trainer.asynchronous.broadcast import BroadcastPublication, BroadcastRules
+from earl_trainer.asynchronous.placement import AsyncPlacement
 from earl_trainer.asynchronous.pool import RolloutPool
+from earl_trainer.asynchronous.ray_placement import own_address
 from earl_trainer.asynchronous.weights import pack_weights
 from earl_trainer.asynchronous.worker import RolloutWorker
 from earl_trainer.asynchronous.workers import LostRolloutWorkerError
+from earl_trainer.models.tiny import build_model
+from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.rollout.starts import grouped_starts
 
 pytestmark = pytest.mark.slow
@@ -20,7 +27,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def pool(make_settings):
     made = RolloutPool(
-        2, partial(RolloutWorker, make_settings()), num_threads=1, store_bytes=128 * 1024**2
+        AsyncPlacement(learner_cores=1, worker_cores=(1, 1)),
+        partial(RolloutWorker, make_settings()),
+        store_bytes=128 * 1024**2,
     )
     yield made
     made.close()
@@ -75,6 +84,92 @@ def test_workers_play_apart_one_is_killed_and_another_takes_its_place(pool, tiny
     publish(pool, 2, tiny_model)
     pool.grant(1, [group(4)])
     assert take(pool, [1], 1) == {1: [4]}
+
+
+@pytest.fixture
+def wide_model(tiny_tokenizer):
+    """More bytes than the buffers of a connection take in."""
+    return build_model(
+        tiny_tokenizer, hidden_size=512, num_layers=3, num_heads=8, max_context_tokens=256, seed=0
+    )
+
+
+@pytest.fixture
+def wide_pool(make_settings, wide_model):
+    settings = replace(make_settings(), blueprint=Blueprint.of(wide_model))
+    made = RolloutPool(
+        AsyncPlacement(learner_cores=1, worker_cores=(1, 1)),
+        partial(RolloutWorker, settings),
+        store_bytes=128 * 1024**2,
+    )
+    yield made
+    made.close()
+
+
+def versions_of(pool, worker, number):
+    """Let a worker play a group; return the versions that emitted its tokens."""
+    pool.grant(worker, [group(number)])
+    deadline_s = time.monotonic() + 60.0
+    while True:
+        news = pool.take([worker], 0.2).get(worker)
+        if news is not None and news.groups:
+            episodes = news.groups[0].episodes
+            return {v for each in episodes for turn in each.turns for v in turn.versions}
+        assert time.monotonic() < deadline_s
+
+
+def test_a_worker_that_is_killed_in_a_broadcast_is_named_and_the_others_go_on(
+    wide_pool, wide_model
+):
+    pool, model = wide_pool, copy.deepcopy(wide_model)
+    rules = BroadcastRules(host=own_address(), bucket_bytes=4 << 20, timeout_s=20.0, check=True)
+    publication = BroadcastPublication(pool, pool.receivers, rules)
+    publication.publish(model, 1, [0, 1])
+    assert pool.wait_for_weights(60.0)
+    assert versions_of(pool, 1, 0) == {1}
+
+    # It stops reading, so that the broadcast is under way when it dies.
+    victim = pool.pids()[1]
+    os.kill(victim, signal.SIGSTOP)
+    threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()
+    start_s = time.monotonic()
+    with pytest.raises(LostRolloutWorkerError, match="worker 1 is gone: its process has ended"):
+        publication.publish(model, 2, [0, 1])
+    assert 0.9 < time.monotonic() - start_s < 10.0
+    assert versions_of(pool, 0, 1) == {1}
+
+    # The other one gets them alone; the one that took the lost one's place does afterwards.
+    publication.forget(1)
+    publication.publish(model, 2, [0])
+    assert pool.wait_for_weights(60.0)
+    assert versions_of(pool, 0, 2) == {2}
+    pool.restart(1)
+    publication.publish(model, 2, [1])
+    assert pool.wait_for_weights(60.0)
+    assert versions_of(pool, 1, 3) == {2}
+    publication.publish(model, 3, [0, 1])
+    assert pool.wait_for_weights(60.0)
+    assert versions_of(pool, 0, 4) == versions_of(pool, 1, 5) == {3}
+
+
+def test_a_worker_that_hangs_in_a_broadcast_is_named_in_time_and_can_be_replaced(
+    wide_pool, wide_model
+):
+    pool = wide_pool
+    rules = BroadcastRules(host=own_address(), bucket_bytes=4 << 20, timeout_s=3.0)
+    publication = BroadcastPublication(pool, pool.receivers, rules)
+    publication.publish(wide_model, 1, [0, 1])
+    assert pool.wait_for_weights(60.0)
+    os.kill(pool.pids()[0], signal.SIGSTOP)
+    start_s = time.monotonic()
+    with pytest.raises(LostRolloutWorkerError, match="worker 0 is gone: it took no part"):
+        publication.publish(wide_model, 2, [0, 1])
+    assert time.monotonic() - start_s < 10.0
+    publication.forget(0)
+    pool.restart(0)
+    publication.publish(wide_model, 2, [0, 1])
+    assert pool.wait_for_weights(60.0)
+    assert versions_of(pool, 0, 0) == {2}
 
 
 def test_closing_ends_the_processes_whatever_they_do(pool, tiny_model):

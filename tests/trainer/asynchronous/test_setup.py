@@ -2,15 +2,22 @@ import time
 
 import pytest
 import torch
-from earl_trainer.asynchronous.setup import learner_threads, make_background_collection
+from earl_trainer.asynchronous.broadcast import BroadcastPublication
+from earl_trainer.asynchronous.publication import StorePublication
+from earl_trainer.asynchronous.setup import make_background_collection, make_publication
 from earl_trainer.config import AsynchronousConfig
 from earl_trainer.phases import RL, WARMUP, plan_phases
 
 
-def test_the_learner_has_the_cores_that_generation_leaves_it():
-    rules = AsynchronousConfig(num_workers=2, num_threads=3)
-    assert learner_threads(rules, num_cores=16) == 10
-    assert learner_threads(rules, num_cores=4) == 1
+@pytest.mark.parametrize(
+    ("publication", "kind"), [("store", StorePublication), ("broadcast", BroadcastPublication)]
+)
+def test_the_way_in_which_weights_travel_is_chosen_by_the_config(
+    publication, kind, make_fake_workers
+):
+    workers = make_fake_workers(1)
+    rules = AsynchronousConfig(publication=publication)
+    assert isinstance(make_publication(rules, workers, workers, host="127.0.0.1"), kind)
 
 
 @pytest.mark.slow

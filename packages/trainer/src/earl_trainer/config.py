@@ -229,12 +229,25 @@ class AsynchronousConfig:
     """Updates from one version that the workers are handed to the next."""
     check_weights: bool = False
     """Compare checksums of every parameter where it arrives."""
+    publication: Literal["store", "broadcast"] = "store"
+    """New weights come to the workers through Ray's object store, or straight from the process that
+    learns, by a process group: NCCL where each has a GPU of its own, else gloo."""
+    bucket_bytes: PositiveInt = 64 * 1024**2
+    """Of a broadcast: one piece is sent while the next is gathered."""
     max_running_groups: NonNegativeInt = 0
     """Groups that are played at once; 0 for as many as may start."""
     num_workers: PositiveInt = 1
     """Processes that generate, besides the one that learns."""
     num_threads: PositiveInt = 1
     """That each of them computes with; the process that learns has the other cores."""
+    worker_cores: tuple[PositiveInt, ...] = ()
+    """Instead of those two: the cores of each worker, which may differ."""
+    split: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
+    """Instead of `num_threads`: the share of the cores that generates, in all workers together; 0
+    leaves it to that."""
+    placement: Literal["spread", "pack", "colocated"] = "pack"
+    """Workers go to different machines, to few, or to that of the process that learns, whose cores
+    and GPUs they share."""
     max_restarts: NonNegativeInt = 3
     """How often lost ones are started anew; afterwards the others play on alone."""
     timeout_s: PositiveFloat = 1800.0

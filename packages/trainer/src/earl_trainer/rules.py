@@ -1,5 +1,7 @@
 """Rules between the fields of a config, and between a config and its model."""
 
+import os
+
 from earl_envs import (
     Failure,
     Game,
@@ -12,6 +14,7 @@ from earl_envs import (
 from transformers import PreTrainedModel
 
 from earl_trainer.algorithms.table import ALGORITHMS
+from earl_trainer.asynchronous.placement import place
 from earl_trainer.config import PAST_MODELS, RunConfig
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
@@ -137,6 +140,7 @@ def _check_asynchronous(config: RunConfig, *, num_seats: int) -> None:
             f"got {config.max_staleness}"
         )
     rules, max_running = config.asynchronous, config.asynchronous.max_running_groups
+    num_workers = place(rules, num_cores=len(os.sched_getaffinity(0))).num_workers
     if rules.bound == "none" and not max_running:
         raise ValueError(
             "asynchronous.bound none starts asynchronous.max_running_groups groups, which must be "
@@ -148,10 +152,10 @@ def _check_asynchronous(config: RunConfig, *, num_seats: int) -> None:
             "asynchronous.publish_every_steps must be at most that, got "
             f"{rules.publish_every_steps} and max_staleness = {config.max_staleness}"
         )
-    if max_running and max_running < rules.num_workers:
+    if max_running and max_running < num_workers:
         raise ValueError(
             "every worker plays a group: asynchronous.max_running_groups must be >= "
-            f"asynchronous.num_workers, got {max_running} and {rules.num_workers}"
+            f"asynchronous.num_workers, got {max_running} and {num_workers}"
         )
 
 

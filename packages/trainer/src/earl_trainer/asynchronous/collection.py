@@ -8,7 +8,9 @@ from typing import Any, final
 from torch import nn
 
 from earl_trainer.asynchronous.ledger import GroupLedger
-from earl_trainer.asynchronous.weights import checksums, pack_weights
+from earl_trainer.asynchronous.publication import Publication
+from earl_trainer.asynchronous.shares import WorkerShares
+from earl_trainer.asynchronous.split import SplitMeter
 from earl_trainer.asynchronous.workers import LostRolloutWorkerError, Workers
 from earl_trainer.phases import Phase
 from earl_trainer.rollout.collector import Rollout
@@ -29,8 +31,10 @@ class BackgroundRules:
     """How often lost workers are started anew; afterwards the others play on alone."""
     publish_every: int = 1
     """Versions from one that the workers are handed to the next."""
-    check_weights: bool = False
-    """Whether workers compare what arrived with what was sent."""
+    worker_cores: Sequence[int] = (1,)
+    """That each worker computes with."""
+    learner_cores: int | None = 1
+    """That the process that learns computes with; None where it shares those of the workers."""
 
 
 @final
@@ -52,6 +56,7 @@ class BackgroundCollection:
 
     Args:
         workers: Play; closed with this.
+        publication: Brings weights to them; closed with this.
         ledger: Admits and hands out.
         starts: Episodes of a group, by its number.
         rules: How workers are dealt with.
@@ -65,6 +70,7 @@ class BackgroundCollection:
         ledger: GroupLedger,
         starts: Callable[[int], Sequence[EpisodeStart]],
         *,
+        publication: Publication,
         rules: BackgroundRules,
         note: Callable[[str], None],
         on_close: Callable[[], None] = lambda: None,
@@ -79,10 +85,17 @@ class BackgroundCollection:
         self._playing: dict[int, set[int]] = {
             worker: set() for worker in range(workers.num_workers)
         }
-        self._weights: tuple[object, list[int] | None] | None = None
-        self._version = 0
+        self._publication = publication
+        self._newest: tuple[nn.Module, int] | None = None
+        self._lacking: set[int] = set()
+        self._version: int | None = None
+        self._publish_s = 0.0
+        self._shares = WorkerShares(rules.worker_cores)
+        self._meter = SplitMeter(rules.worker_cores, rules.learner_cores)
+        self._collected_s: float | None = None
         self._busy_s = self._idle_s = 0.0
         self._peak_resident_tokens = 0
+        self._closed = False
         self.figures: Mapping[str, float] = {}
 
     def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
@@ -90,16 +103,21 @@ class BackgroundCollection:
         return self._ledger.to_dict()
 
     def publish(self, model: nn.Module, version: int) -> None:
-        """Hand the workers new weights, once all have those before; they go on generating."""
-        if self._weights is not None and version < self._version + self._rules.publish_every:
+        """Hand the workers new weights, once all have those before; they go on generating.
+
+        Args:
+            model: Stays as it is until the next call of this or the end of the next `collect`.
+            version: Of its weights.
+        """
+        self._newest = model, version
+        if self._version is not None and version < self._version + self._rules.publish_every:
             return
+        start_s = time.perf_counter()
         self._wait_for_weights()
-        packed = pack_weights(model)
-        sums = checksums(packed) if self._rules.check_weights else None
-        self._weights = self._workers.share(packed), sums
         self._version = version
-        for worker in self._playing:
-            self._workers.publish(worker, version, *self._weights)
+        self._lacking.update(self._playing)
+        self._supply()
+        self._publish_s = time.perf_counter() - start_s
 
     def collect(
         self,
@@ -117,6 +135,7 @@ class BackgroundCollection:
         # A run that cuts contexts for want of memory, or throttles them, does not run like this.
         del share_tokens, max_responses
         start_s = time.perf_counter()
+        learn_s = None if self._collected_s is None else start_s - self._collected_s
         self._wait_for_weights()
         while True:
             self._admit()
@@ -132,7 +151,8 @@ class BackgroundCollection:
                 )
             self._hear()
         self._admit()
-        self._tell(time.perf_counter() - start_s)
+        self._collected_s = time.perf_counter()
+        self._tell(wait_s=self._collected_s - start_s, learn_s=learn_s)
         resident_tokens, self._peak_resident_tokens = self._peak_resident_tokens, 0
         return Rollout(
             episodes=[episode for group in batch for episode in group.episodes],
@@ -141,14 +161,21 @@ class BackgroundCollection:
 
     def close(self) -> None:
         """End the workers, whatever they do; a second time does nothing."""
+        proposal = self._meter.propose()
+        if not self._closed and proposal is not None and proposal.sentence:
+            self._note(proposal.sentence)
+        self._closed = True
+        self._publication.close()
         self._workers.close()
         self._on_close()
 
     def _admit(self) -> None:
-        """Grant the groups that may be started, each to whoever plays the fewest."""
+        """Grant the groups that may be started, each to whoever is done with it first."""
         grants: dict[int, list[int]] = {worker: [] for worker in self._playing}
-        for number in self._ledger.admit(self._version - self._rules.first_version):
-            worker = min(self._playing, key=lambda worker: len(self._playing[worker]))
+        for number in self._ledger.admit((self._version or 0) - self._rules.first_version):
+            worker = self._shares.choose({
+                worker: len(numbers) for worker, numbers in self._playing.items()
+            })
             self._playing[worker].add(number)
             grants[worker].append(number)
         for worker, numbers in grants.items():
@@ -156,20 +183,37 @@ class BackgroundCollection:
                 self._workers.grant(worker, [(number, self._starts(number)) for number in numbers])
 
     def _hear(self) -> None:
+        lost: list[LostRolloutWorkerError] = []
         for worker, news in self._workers.take(list(self._playing), _POLL_S).items():
             if isinstance(news, LostRolloutWorkerError):
-                self._replace(news)
+                lost.append(news)
                 continue
             self._busy_s += news.busy_s
             self._idle_s += news.idle_s
+            self._shares.add(worker, num_groups=len(news.groups), busy_s=news.busy_s)
+            self._meter.add_generation(worker, busy_s=news.busy_s, idle_s=news.idle_s)
             self._peak_resident_tokens = max(self._peak_resident_tokens, news.peak_resident_tokens)
             for group in news.groups:
                 self._playing[worker].remove(group.number)
                 self._ledger.finish(group)
+        for error in lost:
+            self._replace(error)
+        if lost:
+            self._wait_for_weights()
+
+    def _supply(self) -> None:
+        """Bring the newest weights to all that lack them, those that are lost meanwhile too."""
+        while self._lacking and self._newest is not None:
+            try:
+                self._publication.publish(*self._newest, sorted(self._lacking))
+                self._lacking.clear()
+            except LostRolloutWorkerError as error:
+                self._replace(error)
 
     def _wait_for_weights(self) -> None:
         deadline_s = time.monotonic() + self._rules.timeout_s
         while True:
+            self._supply()
             try:
                 if self._workers.wait_for_weights(_POLL_S):
                     return
@@ -184,13 +228,14 @@ class BackgroundCollection:
     def _replace(self, error: LostRolloutWorkerError) -> None:
         """Start a lost worker anew, or do without; its groups are played again from the start."""
         worker, numbers = error.worker, sorted(self._playing.pop(error.worker))
+        self._publication.forget(worker)
+        self._lacking.discard(worker)
         if self._restarts_left > 0:
             self._restarts_left -= 1
             self._note(f"{error}; it is started anew, its {len(numbers)} groups with it")
             self._workers.restart(worker)
             self._playing[worker] = set()
-            if self._weights is not None:
-                self._workers.publish(worker, self._version, *self._weights)
+            self._lacking.add(worker)
         elif self._playing:
             self._note(f"{error}; the others play its {len(numbers)} groups")
             self._workers.abandon(worker)
@@ -198,11 +243,15 @@ class BackgroundCollection:
             raise RunFailedError(f"{error}; none is left") from error
         self._ledger.requeue(numbers)
 
-    def _tell(self, wait_s: float) -> None:
+    def _tell(self, *, wait_s: float, learn_s: float | None) -> None:
         counts = self._ledger.counts
         whole_s = self._busy_s + self._idle_s
+        self._meter.add_batch(wait_s=wait_s, learn_s=learn_s)
+        proposal = self._meter.propose()
         self.figures = {
             "async/wait_s": wait_s,
+            "async/publish_s": self._publish_s,
+            **({} if proposal is None else {"async/proposed_split": proposal.split}),
             "async/generation_idle_share": self._idle_s / whole_s if whole_s else 0.0,
             **{
                 f"async/{name}_groups": float(getattr(counts, name))

@@ -4,6 +4,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
+from earl_trainer.asynchronous.flat_weights import FlatLayout
+from earl_trainer.asynchronous.placement import AsyncPlacement
+from earl_trainer.asynchronous.ray_placement import ReservedPlace
+from earl_trainer.asynchronous.receiver import WeightReceiver
+from earl_trainer.asynchronous.weight_group import Meeting
 from earl_trainer.asynchronous.worker import RolloutWorker
 from earl_trainer.asynchronous.workers import LostRolloutWorkerError, Yield
 from earl_trainer.parallel.exchange import Packed
@@ -14,8 +19,9 @@ import ray  # isort: skip - after the module that says how it is to start its pr
 from ray.exceptions import RayActorError, RayError, RayTaskError
 
 _START_TIMEOUT_S = 180.0
-# Calls that wait at the same time: one for new weights, one for groups, one that hands some over.
-_CONCURRENT_CALLS = 4
+# Calls that wait at the same time: one for new weights to be used, one for others to arrive, one
+# for groups, one that hands some over, and one of a broadcast that has failed elsewhere.
+_CONCURRENT_CALLS = 5
 
 
 @final
@@ -26,41 +32,41 @@ class RolloutPool:
     if it was started here.
 
     Args:
-        num_workers: How many.
-        make: Makes a worker, in its own process.
-        num_threads: That each computes with.
+        placement: How many there are, and the cores of each.
+        make: Makes a worker that computes with so many cores, in its own process.
         address: Of a running Ray cluster; empty starts one on this machine.
+        learner_gpu: The GPU that this process computes on, which no worker is to have.
         store_bytes: The most that is shared between processes, for a cluster started here.
+
+    Raises:
+        RunFailedError: If the cluster has no place for them, or they do not start.
     """
 
     def __init__(
         self,
-        num_workers: int,
-        make: Callable[[], RolloutWorker],
+        placement: AsyncPlacement,
+        make: Callable[[int], RolloutWorker],
         *,
-        num_threads: int,
         address: str = "",
+        learner_gpu: int | None = None,
         store_bytes: int,
     ) -> None:
         self._owns_cluster = join_cluster(
-            address, num_cpus=num_workers * num_threads, store_bytes=store_bytes
+            address, num_cpus=placement.num_cpus, store_bytes=store_bytes
         )
-        num_gpus = 1 if ray.cluster_resources().get("GPU", 0) >= num_workers else 0
-        options: dict[str, Any] = {
-            "num_cpus": num_threads,
-            "num_gpus": num_gpus,
-            "max_concurrency": _CONCURRENT_CALLS,
-        }
-        self._actor: Any = ray.remote(**options)(_Actor)  # Any: its methods gain `remote`.
+        self._placement = placement
         self._make = make
+        self._place: ReservedPlace | None = None
         self._actors: list[Any] = []
         self._taking: list[Any] = []
         self._loading: list[Any] = []
+        self._receivers = _Receivers(self)
         try:
-            self._actors = [self._actor.remote(make) for _ in range(num_workers)]
-            self._taking = [None] * num_workers
-            self._loading = [None] * num_workers
-            for worker in range(num_workers):
+            self._place = ReservedPlace(placement, learner_gpu=learner_gpu)
+            self._actors = [self._start(worker) for worker in range(placement.num_workers)]
+            self._taking = [None] * placement.num_workers
+            self._loading = [None] * placement.num_workers
+            for worker in range(placement.num_workers):
                 self._get(worker, self._actors[worker].ready.remote(), _START_TIMEOUT_S)
         except BaseException:
             self.close()
@@ -78,6 +84,11 @@ class RolloutPool:
             for worker, actor in enumerate(self._actors)
         ]
 
+    @property
+    def receivers(self) -> "_Receivers":
+        """The receiving ends of a broadcast, one in each worker's process."""
+        return self._receivers
+
     def share(self, value: object) -> object:
         """Put a value where all workers can read it."""
         return ray.put(value)
@@ -85,7 +96,10 @@ class RolloutPool:
     def publish(
         self, worker: int, version: int, weights: object, checksums: Sequence[int] | None = None
     ) -> None:
-        """Hand new weights, shared before, to a worker; `wait_for_weights` waits for it."""
+        """Hand new weights, shared before, to a worker; `wait_for_weights` waits for it.
+
+        With None they are those that have arrived at its receiver.
+        """
         self._loading[worker] = self._actors[worker].publish.remote(version, weights, checksums)
 
     def wait_for_weights(self, timeout_s: float) -> bool:
@@ -134,8 +148,7 @@ class RolloutPool:
 
     def abandon(self, worker: int) -> None:
         """Do without a lost worker."""
-        ray.kill(self._actors[worker])
-        self._taking[worker] = self._loading[worker] = None
+        self._end(worker)
 
     def restart(self, worker: int) -> None:
         """Start a lost worker anew; it has neither weights nor groups.
@@ -143,9 +156,8 @@ class RolloutPool:
         Raises:
             LostRolloutWorkerError: If it does not start.
         """
-        ray.kill(self._actors[worker])
-        self._actors[worker] = self._actor.remote(self._make)
-        self._taking[worker] = self._loading[worker] = None
+        self._end(worker)
+        self._actors[worker] = self._start(worker)
         self._get(worker, self._actors[worker].ready.remote(), _START_TIMEOUT_S)
 
     def close(self) -> None:
@@ -153,13 +165,27 @@ class RolloutPool:
         actors, self._actors = self._actors, []
         self._taking = []
         self._loading = []
+        place, self._place = self._place, None
         try:
             for actor in actors:
                 ray.kill(actor)
+            if place is not None:
+                place.close()
         finally:
             if self._owns_cluster:
                 ray.shutdown()
                 self._owns_cluster = False
+
+    def _start(self, worker: int) -> Any:  # noqa: ANN401 - its methods gain `remote`
+        assert self._place is not None
+        options = {"max_concurrency": _CONCURRENT_CALLS, **self._place.options(worker)}
+        actor: Any = ray.remote(**options)(_Actor)
+        return actor.remote(self._make, self._placement.worker_cores[worker])
+
+    def _end(self, worker: int) -> None:
+        ray.kill(self._actors[worker])
+        self._taking[worker] = self._loading[worker] = None
+        self._receivers.forget(worker)
 
     def _get(self, worker: int, reference: Any, timeout_s: float | None) -> Any:  # noqa: ANN401
         try:
@@ -172,19 +198,64 @@ class RolloutPool:
             raise LostRolloutWorkerError(worker, " ".join(str(error).split())) from error
 
 
+@final
+class _Receivers:
+    """The `WeightReceiver`s of a pool's workers."""
+
+    def __init__(self, pool: RolloutPool) -> None:
+        self._pool = pool
+        self._asked: dict[int, Any] = {}
+
+    def join(self, worker: int, meeting: Meeting) -> None:
+        """Make a receiver meet others; `hear` tells how it went."""
+        self._asked[worker] = self._pool._actors[worker].join.remote(meeting)
+
+    def receive(self, worker: int, layout: FlatLayout, bucket_bytes: int) -> None:
+        """Make a receiver take part in a broadcast; `hear` tells how it went."""
+        self._asked[worker] = self._pool._actors[worker].receive.remote(layout, bucket_bytes)
+
+    def hear(self, timeout_s: float) -> dict[int, str | None]:
+        """Return what went wrong at those that have done as they were told; wait for the first.
+
+        Raises:
+            LostRolloutWorkerError: If one is gone.
+        """
+        workers = {reference: worker for worker, reference in self._asked.items()}
+        if not workers:
+            return {}
+        ready, _ = ray.wait(list(workers), timeout=timeout_s)
+        for reference in ready:
+            del self._asked[workers[reference]]
+        return {
+            workers[each]: self._pool._get(workers[each], each, timeout_s=None) for each in ready
+        }
+
+    def forget(self, worker: int) -> None:
+        """Hear no more of a worker that is gone."""
+        self._asked.pop(worker, None)
+
+
 class _Actor:
     """A worker's process."""
 
-    def __init__(self, make: Callable[[], RolloutWorker]) -> None:
-        self._worker = make()
+    def __init__(self, make: Callable[[int], RolloutWorker], num_cores: int) -> None:
+        self._worker = make(num_cores)
+        self._receiver = WeightReceiver()
 
     def ready(self) -> int:
         import os
 
         return os.getpid()
 
-    def publish(self, version: int, packed: Packed, checksums: Sequence[int] | None) -> int:
-        return self._worker.publish(version, packed, checksums)
+    def publish(self, version: int, packed: Packed | None, checksums: Sequence[int] | None) -> int:
+        arrived = self._receiver.take() if packed is None else packed
+        return self._worker.publish(version, arrived, checksums)
+
+    def join(self, meeting: Meeting) -> str | None:
+        return self._receiver.join(meeting)
+
+    def receive(self, layout: FlatLayout, bucket_bytes: int) -> str | None:
+        return self._receiver.receive(layout, bucket_bytes)
 
     def grant(self, groups: Sequence[tuple[int, Sequence[EpisodeStart]]]) -> None:
         self._worker.grant(groups)

@@ -9,6 +9,11 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from earl_trainer.asynchronous.admission import Bound
+from earl_trainer.asynchronous.broadcast import (
+    BroadcastPublication,
+    BroadcastRules,
+    Receivers,
+)
 from earl_trainer.asynchronous.collection import (
     BackgroundCollection,
     BackgroundRules,
@@ -16,6 +21,9 @@ from earl_trainer.asynchronous.collection import (
     groups_per_step,
 )
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
+from earl_trainer.asynchronous.placement import place
+from earl_trainer.asynchronous.publication import Publication, StorePublication
+from earl_trainer.asynchronous.workers import Workers
 from earl_trainer.config import AsynchronousConfig, RunConfig
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.phases import Phase
@@ -23,6 +31,7 @@ from earl_trainer.phases import Phase
 # New weights come while those before may still be read.
 _COPIES_IN_STORE = 4
 _STORE_BYTES = 128 * 1024**2
+_BROADCAST_TIMEOUT_S = 60.0
 
 
 def make_background_collection(
@@ -53,11 +62,13 @@ def make_background_collection(
     """
     # Ray takes a while to import, and a synchronous run does without.
     from earl_trainer.asynchronous.pool import RolloutPool
+    from earl_trainer.asynchronous.ray_placement import own_address
     from earl_trainer.asynchronous.worker import RolloutWorker, WorkerSettings
 
     rules = config.asynchronous
     all_threads = torch.get_num_threads()
-    torch.set_num_threads(learner_threads(rules, num_cores=len(os.sched_getaffinity(0))))
+    placement = place(rules, num_cores=len(os.sched_getaffinity(0)))
+    torch.set_num_threads(placement.learner_cores)
     settings = WorkerSettings(
         config=config,
         blueprint=Blueprint.of(model),
@@ -66,10 +77,10 @@ def make_background_collection(
     )
     num_bytes = sum(parameter.nbytes for parameter in model.parameters())
     pool = RolloutPool(
-        rules.num_workers,
+        placement,
         partial(RolloutWorker, settings),
-        num_threads=rules.num_threads,
         address=config.selector.ray_address,
+        learner_gpu=(model.device.index or 0) if model.device.type == "cuda" else None,
         store_bytes=_STORE_BYTES + _COPIES_IN_STORE * num_bytes,
     )
     staleness = StalenessRules(
@@ -83,18 +94,40 @@ def make_background_collection(
         pool,
         GroupLedger.from_dict(staleness, under_way) if under_way else GroupLedger(staleness),
         group_starts(phase, seed=config.seed, num_seats=num_seats),
+        publication=make_publication(rules, pool, pool.receivers, host=own_address()),
         rules=BackgroundRules(
             timeout_s=rules.timeout_s,
             first_version=phase.first_step,
             max_restarts=rules.max_restarts,
             publish_every=rules.publish_every_steps,
-            check_weights=rules.check_weights,
+            worker_cores=placement.worker_cores,
+            learner_cores=None if placement.shared else placement.learner_cores,
         ),
         note=note,
         on_close=lambda: torch.set_num_threads(all_threads),
     )
 
 
-def learner_threads(rules: AsynchronousConfig, *, num_cores: int) -> int:
-    """Return the threads that are left to the process that learns, at least 1."""
-    return max(1, num_cores - rules.num_workers * rules.num_threads)
+def make_publication(
+    rules: AsynchronousConfig, workers: Workers, receivers: Receivers, *, host: str
+) -> Publication:
+    """Choose how weights come to workers.
+
+    Args:
+        rules: Of the run.
+        workers: Take them over.
+        receivers: Theirs.
+        host: Under which they reach this process.
+    """
+    if rules.publication == "store":
+        return StorePublication(workers, check=rules.check_weights)
+    return BroadcastPublication(
+        workers,
+        receivers,
+        BroadcastRules(
+            host=host,
+            bucket_bytes=rules.bucket_bytes,
+            timeout_s=min(rules.timeout_s, _BROADCAST_TIMEOUT_S),
+            check=rules.check_weights,
+        ),
+    )

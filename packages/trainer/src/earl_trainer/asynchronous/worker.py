@@ -9,6 +9,7 @@ from typing import final
 
 import torch
 from earl_envs import make_game, make_opponent
+from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from earl_trainer.asynchronous.ledger import FinishedGroup
@@ -46,7 +47,7 @@ class _Publication:
     """New weights on their way into the engine."""
 
     version: int
-    packed: Packed
+    packed: Packed | Sequence[Tensor]
     checksums: Sequence[int] | None
     taken: threading.Event
 
@@ -64,10 +65,12 @@ class RolloutWorker:
 
     Args:
         settings: The same for all workers.
+        num_threads: That it computes with.
     """
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    def __init__(self, settings: WorkerSettings, num_threads: int = 1) -> None:
         self._settings = settings
+        self._num_threads = num_threads
         self._inbox: queue.SimpleQueue[_Publication | tuple[int, Sequence[EpisodeStart]]] = (
             queue.SimpleQueue()
         )
@@ -80,12 +83,17 @@ class RolloutWorker:
         self._make()
         threading.Thread(target=self._run, daemon=True).start()
 
-    def publish(self, version: int, packed: Packed, checksums: Sequence[int] | None = None) -> int:
+    def publish(
+        self,
+        version: int,
+        packed: Packed | Sequence[Tensor],
+        checksums: Sequence[int] | None = None,
+    ) -> int:
         """Hand over new weights; return their version once the engine generates with them.
 
         Args:
             version: Of the weights.
-            packed: From `pack_weights`.
+            packed: The bytes of every parameter, from `pack_weights` or a `WeightReceiver`.
             checksums: What the engine's parameters are compared with, if with anything.
 
         Raises:
@@ -165,7 +173,7 @@ class RolloutWorker:
 
     def _run(self) -> None:
         # Set in the thread that computes: the library's pool is that of the calling thread.
-        torch.set_num_threads(self._settings.config.asynchronous.num_threads)
+        torch.set_num_threads(self._num_threads)
         try:
             with torch.no_grad():
                 while True:

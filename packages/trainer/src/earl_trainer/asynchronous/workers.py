@@ -47,7 +47,10 @@ class Workers(Protocol):
     def publish(
         self, worker: int, version: int, weights: object, checksums: Sequence[int] | None
     ) -> None:
-        """Hand new weights, shared before, to a worker; `wait_for_weights` waits for it."""
+        """Hand new weights, shared before, to a worker; `wait_for_weights` waits for it.
+
+        With None they are those that have arrived in its process in another way.
+        """
         ...
 
     def wait_for_weights(self, timeout_s: float) -> bool:
