@@ -31,6 +31,8 @@ class BackgroundRules:
     """Versions from one that the workers are handed to the next."""
     check_weights: bool = False
     """Whether workers compare what arrived with what was sent."""
+    has_functions: bool = False
+    """Whether groups also wait for rewards that functions compute."""
 
 
 @final
@@ -81,7 +83,7 @@ class BackgroundCollection:
         }
         self._weights: tuple[object, list[int] | None] | None = None
         self._version = 0
-        self._busy_s = self._idle_s = 0.0
+        self._busy_s = self._idle_s = self._reward_wait_s = 0.0
         self._peak_resident_tokens = 0
         self.figures: Mapping[str, float] = {}
 
@@ -156,6 +158,7 @@ class BackgroundCollection:
                 continue
             self._busy_s += news.busy_s
             self._idle_s += news.idle_s
+            self._reward_wait_s += news.reward_wait_s
             self._peak_resident_tokens = max(self._peak_resident_tokens, news.peak_resident_tokens)
             for group in news.groups:
                 self._playing[worker].remove(group.number)
@@ -211,7 +214,9 @@ class BackgroundCollection:
                 )
             },
         }
-        self._busy_s = self._idle_s = 0.0
+        if self._rules.has_functions:
+            self.figures = {**self.figures, "reward/wait_s": self._reward_wait_s}
+        self._busy_s = self._idle_s = self._reward_wait_s = 0.0
 
 
 def group_starts(phase: Phase, *, seed: int, num_seats: int) -> Callable[[int], list[EpisodeStart]]:

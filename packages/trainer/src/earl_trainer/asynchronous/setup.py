@@ -89,6 +89,7 @@ def make_background_collection(
             max_restarts=rules.max_restarts,
             publish_every=rules.publish_every_steps,
             check_weights=rules.check_weights,
+            has_functions=bool(config.reward.functions),
         ),
         note=note,
         on_close=lambda: torch.set_num_threads(all_threads),

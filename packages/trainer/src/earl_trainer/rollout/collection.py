@@ -1,11 +1,13 @@
 """Where the episodes of a step come from: played now, or played all the while."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol, final, runtime_checkable
 
 from torch import nn
 
 from earl_trainer.phases import Phase
+from earl_trainer.rewards.judge import Judge
 from earl_trainer.rollout.collector import Collector, Rollout
 from earl_trainer.workers.team import Team
 
@@ -54,16 +56,25 @@ class InlineCollection:
         team: Whose share this worker plays.
         seed: Of the run.
         num_seats: Of the game.
+        judge: Rewards episodes by functions while others are played; closed with this.
     """
 
     def __init__(
-        self, collector: Collector, phase: Phase, team: Team, *, seed: int, num_seats: int
+        self,
+        collector: Collector,
+        phase: Phase,
+        team: Team,
+        *,
+        seed: int,
+        num_seats: int,
+        judge: Judge | None = None,
     ) -> None:
         self._collector = collector
         self._phase = phase
         self._team = team
         self._seed = seed
         self._num_seats = num_seats
+        self._judge = judge
         self.figures: Mapping[str, float] = {}
 
     def collect(
@@ -71,12 +82,19 @@ class InlineCollection:
     ) -> Rollout:
         """Play this worker's share of the step's episodes."""
         starts = self._phase.starts(self._seed, step, num_seats=self._num_seats)
-        return self._collector.collect(
+        rollout = self._collector.collect(
             self._phase.policy,
             self._team.share(starts),
             share_tokens=share_tokens,
             on_turn=lambda num_live: on_turn(f"{num_live} games running"),
+            on_episode=None if self._judge is None else self._judge.submit,
         )
+        if self._judge is None:
+            return rollout
+        on_turn("waiting for rewards")
+        episodes = self._judge.collect(rollout.episodes)
+        self.figures = {"reward/wait_s": self._judge.take_waited_s()}
+        return replace(rollout, episodes=episodes)
 
     def publish(self, model: nn.Module, version: int) -> None:
         """Do nothing: the engine is the run's."""
@@ -86,4 +104,6 @@ class InlineCollection:
         return {}
 
     def close(self) -> None:
-        """Do nothing: nothing plays."""
+        """End the processes that reward; a second time does nothing."""
+        if self._judge is not None:
+            self._judge.close()
