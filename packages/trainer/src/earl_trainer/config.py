@@ -91,7 +91,7 @@ class RewardConfig:
     """Longest time that a function may take for an episode."""
     cpu_s: PositiveInt = 10
     """The same, of the processor."""
-    memory_bytes: PositiveInt = 4 * 1024**3
+    memory_bytes: Annotated[int, Ge(256 * 1024**2)] = 4 * 1024**3
     """Address space of a process that computes functions, and of each that it starts."""
 
 

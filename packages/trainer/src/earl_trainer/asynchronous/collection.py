@@ -124,7 +124,8 @@ class BackgroundCollection:
             if time.perf_counter() - start_s > self._rules.timeout_s:
                 raise RunFailedError(
                     f"no batch of groups within {self._rules.timeout_s:g} s: {counts.running} are "
-                    f"running and {counts.queued} are waiting"
+                    f"running, {counts.queued} are waiting, and {counts.rejected} had nothing to "
+                    "train on"
                 )
             self._hear()
         self._admit()

@@ -236,7 +236,7 @@ class RewardProcess:
         status = self._process.returncode
         if not ended_itself:
             return RewardOutcome(
-                failure=RewardFailure.CRASH, detail=f"it has broken its connection{said}"
+                failure=RewardFailure.CRASH, detail=f"its answer cannot be read{said}"
             )
         if status in _FROM_OUTSIDE:
             return None
