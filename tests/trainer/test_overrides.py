@@ -59,10 +59,11 @@ def test_a_plain_value_for_a_group_sets_its_name_in_any_order(arguments):
 
 
 def test_a_group_without_a_name_takes_no_plain_value():
-    message = refusal(lambda: resolve(RunConfig(), {"reward": "3"}))
+    message = refusal(lambda: resolve(RunConfig(), {"dispatch": "3"}))
 
     assert message == (
-        "'reward' is a group of fields; set one of reward.illegal_penalty, reward.truncation"
+        "'dispatch' is a group of fields; set one of dispatch.transport, "
+        "dispatch.max_buffer_bytes, dispatch.timeout_s"
     )
 
 

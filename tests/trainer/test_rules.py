@@ -110,6 +110,19 @@ REFUSALS = [
         "rollout.max_context_tokens = 600, got 599",
     ),
     (
+        "--reward.functions my_rewards.brevity",
+        "a reward function is written package.module:function=weight with a finite weight, got "
+        "'my_rewards.brevity'",
+    ),
+    (
+        "--reward.functions a:style,b:style=2",
+        "reward functions must differ in name, got 'style' twice",
+    ),
+    (
+        "--reward.game-weight 0 --reward.functions a:style=0",
+        "something must be rewarded: reward.game_weight or the weight of a function must not be 0",
+    ),
+    (
         "--model.hidden-size 130",
         "model.hidden_size must be an even multiple of model.num_heads, got 130 and 4",
     ),
@@ -149,6 +162,7 @@ def test_a_config_that_breaks_a_rule_is_refused_in_one_line(flags, message):
         "--opponent pool:rating --evaluation.opponent negamax:2",
         "--opponent pool:random,first",
         "--opponent minimax",
+        "--reward.functions a:style --reward.game-weight 0",
     ],
 )
 def test_a_config_at_the_edge_of_the_rules_passes(flags):
@@ -253,6 +267,7 @@ def test_a_resumed_run_keeps_what_its_past_depends_on():
         "learner": {"num_steps": 500},
         "model": {"device": "cpu"},
         "tracking": {"wandb": "disabled"},
+        "reward": {"wall_s": 60.0, "num_processes": 4},
     }
     check_resumable(saved, resolve(saved, longer))
     for flag, said in (
@@ -260,6 +275,7 @@ def test_a_resumed_run_keeps_what_its_past_depends_on():
         ("--env earl/ConnectFour-v0", "--resume keeps env at 'earl/TicTacToe-v0', got"),
         ("--model.hidden-size 64", "--resume keeps model.hidden_size at 128, got 64"),
         ("--algorithm.kl-coefficient 0.1", "--resume keeps algorithm.kl_coefficient at 0.0"),
+        ("--reward.functions a:style", "--resume keeps reward.functions at [], got ['a:style']"),
         ("--learner.beta1 0.5", "--resume keeps learner.beta1 at 0.9, got 0.5"),
     ):
         with pytest.raises(ValueError, match=re.escape(said)):

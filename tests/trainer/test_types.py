@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from earl_envs import EndReason
+from earl_trainer.rewards.outcome import Judgement
 from earl_trainer.types import Episode, EpisodeStart, PlayedGame, Turn
 
 
@@ -113,3 +114,12 @@ def test_a_failure_or_a_single_cut_game_counts_nothing():
 
     assert episode(game(outcome=1.0), failed, num_games=4).outcome == 0.25
     assert episode(game(EndReason.CONTEXT_LIMIT)).outcome == 0.0
+
+
+def test_there_is_something_to_train_on_with_a_reply_a_result_and_a_reward():
+    played = episode(turns=[turn(3, 1)])
+    assert played.trainable
+    assert not episode().trainable
+    assert not episode(game(EndReason.ENV_ERROR), turns=[turn(3, 1)]).trainable
+    assert replace(played, judgement=Judgement(outcomes={}, bonus=0.0)).trainable
+    assert not replace(played, judgement=Judgement(outcomes={}, bonus=None)).trainable

@@ -50,6 +50,7 @@ class Pool:
                 busy_s=1.0,
                 idle_s=0.5,
                 peak_resident_tokens=10 * worker,
+                reward_wait_s=0.25,
             )
         return told
 
@@ -104,6 +105,13 @@ def test_groups_are_spread_evenly_and_trained_once_in_batches(group):
     assert max(shares) - min(shares) <= 2
     assert collection.figures["async/consumed_groups"] == 24.0
     assert collection.figures["async/generation_idle_share"] == pytest.approx(1 / 3)
+
+
+def test_time_without_anything_to_play_but_rewards_is_reported_where_there_are_functions(group):
+    collection, _ = collect(Pool(group, 1), has_functions=True, steps=1)
+    assert collection.figures["reward/wait_s"] == 0.25 * 4
+    collection, _ = collect(Pool(group, 1), steps=1)
+    assert "reward/wait_s" not in collection.figures
 
 
 def test_at_staleness_0_the_batches_are_those_of_the_synchronous_run_and_begin_at_its_versions(

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 from earl_envs import EndReason
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
+from earl_trainer.rewards.outcome import Judgement
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,8 +47,12 @@ def test_what_gives_nothing_to_train_on_is_rejected_and_replaced(group):
     ledger.admit(0)
     ledger.finish(group(1, reason=EndReason.ENV_ERROR))
     ledger.finish(group(2, turns=0))
-    assert ledger.counts.rejected == 2
-    assert ledger.admit(0) == [4, 5]
+    unrewarded = group(3)
+    judgement = Judgement(outcomes={}, bonus=None)
+    episodes = [replace(each, judgement=judgement) for each in unrewarded.episodes]
+    ledger.finish(replace(unrewarded, episodes=episodes))
+    assert ledger.counts.rejected == 3
+    assert ledger.admit(0) == [4, 5, 6]
 
 
 def test_what_is_too_old_is_dropped_and_replaced_only_if_asked_for(group):

@@ -2,12 +2,17 @@
 
 import copy
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from earl_trainer.asynchronous.weights import pack_weights
 from earl_trainer.asynchronous.worker import RolloutWorker
+from earl_trainer.config import RewardConfig
 from earl_trainer.rollout.starts import grouped_starts
+
+FUNCTIONS = Path(__file__).parents[1] / "rewards" / "functions"
 
 
 def take_groups(worker, num_groups, timeout_s=60.0):
@@ -90,3 +95,27 @@ def test_it_says_how_long_it_had_nothing_to_do(make_settings, tiny_model):
     assert idle.busy_s < 0.2
     worker.grant(granted(1))
     take_groups(worker, 1)
+
+
+def test_a_group_is_finished_with_its_rewards_and_others_are_played_meanwhile(
+    make_settings, tiny_model, monkeypatch
+):
+    monkeypatch.syspath_prepend(FUNCTIONS)
+    settings = make_settings()
+    rewards = RewardConfig(functions=("odd_rewards:nap_in_seat_0",), num_processes=4)
+    worker = RolloutWorker(replace(settings, config=replace(settings.config, reward=rewards)))
+    try:
+        worker.publish(0, pack_weights(tiny_model))
+        slow, quick = granted(2)
+        worker.grant([slow])
+        time.sleep(1.0)
+        worker.grant([quick])
+        first = take_groups(worker, 1)
+        waited_s = worker.take(0.01).reward_wait_s
+        second = take_groups(worker, 1)
+        assert [group.number for group in (*first, *second)] == [1, 0]
+        for seat, (group,) in enumerate((second, first)):
+            assert {each.judgement.bonus for each in group.episodes} == {float(seat)}
+        assert waited_s + worker.take(0.01).reward_wait_s > 0.0
+    finally:
+        worker._judge.close()

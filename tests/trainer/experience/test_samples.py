@@ -13,6 +13,7 @@ from earl_trainer.experience.samples import (
     rewards_of,
     split_into_samples,
 )
+from earl_trainer.rewards.outcome import Judgement, RewardFailure, RewardOutcome
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.policies import ScriptedPolicy
@@ -252,3 +253,43 @@ def test_a_seat_that_never_replied_is_in_no_group_statistic(make_summary):
     advantages = episode_advantages(episodes, [1.0, 1.0, -1.0, 1.0], group_normalised)
 
     assert advantages == [1.0, 0.0, -1.0, 0.0]
+
+
+def judged(episode, bonus):
+    return replace(episode, judgement=Judgement(outcomes={}, bonus=bonus))
+
+
+def test_what_functions_say_is_added_to_the_weighted_game(make_summary):
+    won = make_summary(outcome=1.0)
+    forfeit = make_summary(outcome=-1.0, end_reason=EndReason.ILLEGAL_MOVE)
+    cut = make_summary(outcome=0.0, end_reason=EndReason.CONTEXT_LIMIT)
+    episodes = [judged(won, 0.25), judged(forfeit, 2.0), judged(cut, 5.0), judged(won, None), won]
+    config = RewardConfig(game_weight=0.5)
+    assert rewards_of(episodes, config) == [0.75, 1.25, 5.0, None, 0.5]
+    zeroed = RewardConfig(game_weight=0.5, truncation="zero")
+    assert rewards_of(episodes, zeroed) == [0.75, 1.25, 0.0, None, 0.5]
+
+
+def test_the_bonus_enters_the_advantage_and_an_episode_without_one_no_statistic(make_summary):
+    lost = make_summary(outcome=-1.0)
+    episodes = [judged(lost, bonus) for bonus in (0.0, None, 4.0, 2.0)]
+    rewards = rewards_of(episodes, RewardConfig())
+    advantages = episode_advantages(episodes, rewards, group_normalised)
+    kept = [episodes[0], episodes[2], episodes[3]]
+    expected = episode_advantages(kept, [-1.0, 3.0, 1.0], group_normalised)
+    assert [advantages[0], *advantages[2:]] == expected
+    assert expected[1] > 1.0
+    assert advantages[1] == 0.0
+
+
+def test_an_episode_without_a_reward_gives_no_row(make_episode):
+    episodes = [judged(make_episode(), bonus) for bonus in (1.0, None, 0.0)]
+    columns = build_columns(episodes, [0.5, 0.0, -0.5], RewardConfig())
+    assert columns.per_row["advantages"].tolist() == [0.5, -0.5]
+
+
+def test_where_every_reward_failed_the_run_ends_with_the_first(make_summary):
+    outcomes = {"style": RewardOutcome(failure=RewardFailure.CRASH, detail="exit status 3")}
+    episode = replace(make_summary(), judgement=Judgement(outcomes=outcomes, bonus=None))
+    with pytest.raises(RunFailedError, match="reward style: crash: exit status 3"):
+        episode_advantages([episode], [None], group_normalised)

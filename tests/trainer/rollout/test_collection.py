@@ -1,9 +1,19 @@
+import time
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+from earl_envs import RandomOpponent
+from earl_trainer.config import RewardConfig
 from earl_trainer.phases import RL, WARMUP, plan_phases
+from earl_trainer.rewards.setup import make_judge
 from earl_trainer.rollout.collection import InlineCollection, join_rollouts, split_starts
 from earl_trainer.rollout.collector import Collector, Rollout
+from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.types import EpisodeStart
 from earl_trainer.workers.team import Team
+
+FUNCTIONS = Path(__file__).parents[1] / "rewards" / "functions"
 
 
 class Recording(Collector):
@@ -12,7 +22,7 @@ class Recording(Collector):
     def __init__(self):
         self.asked = []
 
-    def collect(self, policy, starts, *, share_tokens, on_turn):
+    def collect(self, policy, starts, *, share_tokens, on_turn, on_episode):
         on_turn(7)
         self.asked.append((policy, starts, share_tokens))
         return Rollout(episodes=[], peak_resident_tokens=5)
@@ -68,3 +78,50 @@ def test_seats_of_one_table_are_played_together(most, lengths):
 def test_parts_are_one_rollout_with_the_tokens_that_all_would_have_held():
     rollouts = [Rollout(episodes=[], peak_resident_tokens=tokens) for tokens in (3, 4)]
     assert join_rollouts(rollouts).peak_resident_tokens == 7
+
+
+class Slow:
+    """Plays at random, half a second for each round."""
+
+    def __init__(self, game, chat):
+        self._policy = ScriptedPolicy(RandomOpponent(), game=game, chat=chat)
+        self.slept_s = 0.0
+
+    def reply(self, queries):
+        time.sleep(0.5)
+        self.slept_s += 0.5
+        return self._policy.reply(queries)
+
+
+def test_episodes_are_judged_as_they_end_while_others_are_played(
+    small_config, tic_tac_toe, tiny_chat, monkeypatch
+):
+    monkeypatch.syspath_prepend(FUNCTIONS)
+    policy = Slow(tic_tac_toe, tiny_chat)
+    config = small_config()
+    phase = plan_phases(config, {WARMUP: policy, RL: policy})[1]
+    collector = Collector(
+        tic_tac_toe,
+        game_id=config.env,
+        opponent=RandomOpponent(),
+        match_opponent=RandomOpponent(),
+        chat=tiny_chat,
+        max_context_tokens=200,
+        max_reply_tokens=4,
+    )
+    rewards = RewardConfig(functions=("odd_rewards:nap_briefly",))
+    judge = make_judge(replace(config, reward=rewards))
+    collection = InlineCollection(collector, phase, Team(), seed=5, num_seats=2, judge=judge)
+    start_s = time.monotonic()
+    rollout = collection.collect(phase.first_step, share_tokens=None, on_turn=lambda progress: None)
+    took_s = time.monotonic() - start_s
+    collection.close()
+    collection.close()
+    judgements = [episode.judgement for episode in rollout.episodes]
+    assert [judgement.bonus for judgement in judgements] == [1.0] * 16
+    computing_s = sum(each.outcomes["nap_briefly"].took_s for each in judgements)
+    playing_s = policy.slept_s
+    assert computing_s > 1.5
+    # One after the other it would be their sum.
+    assert took_s < computing_s + playing_s - 0.5
+    assert 0.0 < collection.figures["reward/wait_s"] < computing_s - 0.5

@@ -694,3 +694,20 @@ def test_opponents_that_wait_for_an_answer_are_asked_together(make_collector, le
     assert slow == quick
     num_moves = sum(len(e.summary.moves[1 - e.start.seat :: 2]) for e in slow.episodes)
     assert wall_s < 0.5 * 0.05 * num_moves
+
+
+def test_an_episode_is_told_of_when_it_ends_and_once(make_collector, tic_tac_toe, tiny_chat):
+    def answer(query):
+        is_hasty = query.start.episode < 3
+        return "X" if is_hasty else first_legal(tic_tac_toe)(query)
+
+    policy, told = Answering(tiny_chat, answer), []
+    plan = [start(i) for i in range(6)]
+    rollout = make_collector().collect(
+        policy, plan, on_episode=lambda episode: told.append((len(policy.queries), episode))
+    )
+    episodes = {episode.start.episode: episode for _, episode in told}
+    assert len(told) == len(episodes) == 6
+    assert [episodes[number] for number in range(6)] == rollout.episodes
+    # Forfeits are told of before the others' second replies are asked for.
+    assert {episode.start.episode for asked, episode in told if asked == 1} == {0, 1, 2}

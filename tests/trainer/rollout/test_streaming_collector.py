@@ -144,3 +144,21 @@ def test_groups_of_several_steps_may_run_together(chat):
             step, [replace(each, episode=each.episode + 4 * step, group=step) for each in starts]
         )
     assert set(drain(streaming)) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("self_play", [False, True])
+def test_an_episode_is_told_of_once_and_before_its_group_ends(chat, self_play):
+    plan = self_play_starts if self_play else grouped_starts
+    starts = plan(3, step=0, num_episodes=16, group_size=8, num_seats=2)
+    streaming, _, _, _ = make_parts(
+        chat,
+        opponent=None if self_play else RandomOpponent(),
+        delay=lambda request: 1 + request.seed % 13,
+    )
+    told, ended = [], {}
+    streaming._on_episode = lambda episode: told.append((len(ended), episode))
+    streaming.begin(0, starts)
+    while streaming.is_busy:
+        ended |= dict(streaming.advance())
+    assert sorted((episode for _, episode in told), key=lambda each: each.start.episode) == ended[0]
+    assert {groups for groups, _ in told} == {0}

@@ -1,11 +1,13 @@
 """A line of an episode is enough to replay its games."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from earl_envs import EndReason, RandomOpponent, make_game
 from earl_envs.replays.episode import EpisodeRecord
 from earl_trainer.models.tiny import build_tokenizer
+from earl_trainer.rewards.outcome import Judgement, RewardFailure, RewardOutcome
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.policies import ScriptedPolicy
@@ -47,6 +49,20 @@ def play(tic_tac_toe):
 
 def records_of(game_id, episode):
     return episode_records(json.loads(json.dumps(episode_row(game_id, episode.summary, 0.5))))
+
+
+def test_what_functions_found_is_written_down_with_what_failed(make_summary):
+    outcomes = {
+        "style": RewardOutcome(value=0.5),
+        "tone": RewardOutcome(failure=RewardFailure.TIMEOUT, detail="it took more than 3 s"),
+    }
+    plain = make_summary(detail="first")
+    judged = replace(plain, judgement=Judgement(outcomes=outcomes, bonus=None))
+    row = json.loads(json.dumps(episode_row("earl/TicTacToe-v0", judged, None)))
+    assert row["reward"] is None
+    assert row["rewards"] == {"style": 0.5, "tone": None}
+    assert row["detail"] == "first; reward tone: timeout: it took more than 3 s"
+    assert "rewards" not in episode_row("earl/TicTacToe-v0", plain, 1.0)
 
 
 @pytest.mark.parametrize("game_id", ["earl/TicTacToe-v0", "earl/KuhnPoker-v0"])

@@ -9,12 +9,16 @@ from earl_selector import Alternative, Decision, Inputs, SelectorState
 from earl_trainer.config import RewardConfig
 from earl_trainer.experience.samples import build_columns
 from earl_trainer.experience.transfer import LearnerFeed
+from earl_trainer.rewards.function import parse_functions, weigh
+from earl_trainer.rewards.outcome import RewardFailure, RewardOutcome
 from earl_trainer.rollout.choice import Choice
 from earl_trainer.rollout.drift import Drift
 from earl_trainer.rollout.switch import Switch
 from earl_trainer.tracking.metrics import StageClock, TokenCounts
 from earl_trainer.tracking.step import StepOutcome, StepShare
 from earl_trainer.workers.team import Team
+
+A = parse_functions(["rewards:a"])
 
 
 @pytest.fixture
@@ -98,6 +102,28 @@ def test_the_record_gathers_every_stage(outcome):
     assert {name: record.metrics[name] for name in expected} == expected
     assert "rate/prepare_tokens_per_s" not in record.metrics, "nothing was scored"
     assert record.limit_notice is None
+
+
+def test_rewards_of_functions_are_reported_and_a_missing_one_is_in_no_mean(outcome):
+    first, second = outcome.shares
+    judged = [
+        replace(
+            share,
+            rewards=[reward],
+            episodes=[replace(share.episodes[0], judgement=weigh({"a": found}, A, "drop"))],
+        )
+        for share, reward, found in (
+            (first, 3.0, RewardOutcome(value=2.0)),
+            (second, None, RewardOutcome(failure=RewardFailure.MEMORY)),
+        )
+    ]
+    metrics = replace(outcome, shares=judged).record().metrics
+    assert metrics["reward/mean"] == 3.0
+    assert metrics["reward/mean_a"] == 2.0
+    assert metrics["reward/memory_failures"] == 1.0
+    assert metrics["reward/dropped_episodes"] == 1.0
+    assert metrics["game/win_rate"] == 0.5
+    assert not {name for name in outcome.record().metrics if "dropped_episodes" in name}
 
 
 def test_a_limit_that_is_near_is_announced(outcome):

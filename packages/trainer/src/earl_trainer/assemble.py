@@ -16,6 +16,7 @@ from earl_trainer.engines import make_engine, make_selector
 from earl_trainer.models.load import load_folder, load_model
 from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
 from earl_trainer.phases import RL, WARMUP, Phase, plan_phases
+from earl_trainer.rewards.setup import check_reward_functions
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Engine
@@ -60,6 +61,7 @@ def assemble_run(
     """
     check_config(config)
     _check_folder(config, folder, resume=resume)
+    check_reward_functions(config.reward)
     # A run that was interrupted before its first checkpoint begins anew.
     checkpoint = _checkpoints(config, folder).latest() if resume else None
     run = assemble_worker(config, folder, checkpoint=checkpoint, rank=0)

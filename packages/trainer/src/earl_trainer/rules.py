@@ -19,6 +19,7 @@ from earl_trainer.config import PAST_MODELS, RunConfig
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.players import check_players
+from earl_trainer.rewards.function import parse_functions
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.limits import context_share
 
@@ -38,6 +39,7 @@ def check_config(config: RunConfig) -> None:
             f"0, got {config.algorithm.kl_coefficient}"
         )
     check_model_name(config.model.name)
+    _check_rewards(config)
     if config.rollout.max_context_tokens > config.learner.max_microbatch_tokens:
         raise ValueError(
             "a sequence is computed in one piece: learner.max_microbatch_tokens must be at least "
@@ -63,6 +65,16 @@ def check_config(config: RunConfig) -> None:
         )
     # Last, as a search takes its time to make a move.
     check_players(config, game)
+
+
+def _check_rewards(config: RunConfig) -> None:
+    rules = config.reward
+    functions = parse_functions(rules.functions)
+    if not rules.game_weight and not any(function.weight for function in functions):
+        raise ValueError(
+            "something must be rewarded: reward.game_weight or the weight of a function must not "
+            f"be 0, got reward.functions {rules.functions}"
+        )
 
 
 def _check_ranks(config: RunConfig) -> None:
@@ -190,6 +202,10 @@ _RESUMABLE = frozenset({
     "learner.max_microbatch_tokens",
     "learner.packing",
     "learner.max_grad_norm",
+    "reward.num_processes",
+    "reward.wall_s",
+    "reward.cpu_s",
+    "reward.memory_bytes",
 })
 _RESUMABLE_GROUPS = ("asynchronous.", "dispatch.", "selector.", "tracking.")
 

@@ -29,6 +29,7 @@ from earl_trainer.phases import RL, Phase, freeze_copy
 from earl_trainer.preparation import make_rank_preparer
 from earl_trainer.profiling.choice import find_or_measure
 from earl_trainer.profiling.setup import make_setup
+from earl_trainer.rewards.setup import make_judge
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.choice import Choice
 from earl_trainer.rollout.collection import Collection, InlineCollection
@@ -297,6 +298,8 @@ class Run:
                 self.team,
                 seed=self.config.seed,
                 num_seats=self.game.num_seats,
+                # What a script plays is imitated, whatever its reward.
+                judge=make_judge(self.config) if phase.name == RL and self.team.plays else None,
             )
         return self._collection
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from earl_envs import CUTS, FAILURES, FORFEITS, EndReason
 
+from earl_trainer.rewards.outcome import Judgement
+
 
 class RunFailedError(RuntimeError):
     """A run cannot go on, for a reason that its user can act on; the message is one line."""
@@ -85,6 +87,8 @@ class EpisodeSummary:
     """Whether a reply ended at a token limit."""
     min_return: float | int
     """The lowest score of the game."""
+    judgement: Judgement | None = None
+    """Of the run's reward functions, where it has any."""
 
     @property
     def moves(self) -> Sequence[int]:
@@ -132,6 +136,12 @@ class EpisodeSummary:
         return self.end_reason in FAILURES
 
     @property
+    def trainable(self) -> bool:
+        """Whether there is anything to train on: a reply, and a reward of which nothing failed."""
+        unrewarded = self.judgement is not None and self.judgement.bonus is None
+        return bool(self.replies) and not self.failed and not unrewarded
+
+    @property
     def num_forfeits(self) -> int:
         """Games that the learner lost by a reply that was no legal move."""
         return sum(game.end_reason in FORFEITS for game in self.games)
@@ -147,6 +157,8 @@ class Episode:
     """At least one; fewer than asked for when something cut the episode or failed."""
     min_return: float | int = -1.0
     """The lowest score of the game."""
+    judgement: Judgement | None = None
+    """Of the run's reward functions, where it has any."""
 
     @property
     def summary(self) -> EpisodeSummary:
@@ -159,4 +171,5 @@ class Episode:
             context_tokens=len(last.prompt_ids) + len(last.reply_ids) if last else 0,
             reply_cut=any(turn.cut for turn in self.turns),
             min_return=self.min_return,
+            judgement=self.judgement,
         )

@@ -35,6 +35,8 @@ class BackgroundRules:
     """That each worker computes with."""
     learner_cores: int | None = 1
     """That the process that learns computes with; None where it shares those of the workers."""
+    has_functions: bool = False
+    """Whether groups also wait for rewards that functions compute."""
 
 
 @final
@@ -93,7 +95,7 @@ class BackgroundCollection:
         self._shares = WorkerShares(rules.worker_cores)
         self._meter = SplitMeter(rules.worker_cores, rules.learner_cores)
         self._collected_s: float | None = None
-        self._busy_s = self._idle_s = 0.0
+        self._busy_s = self._idle_s = self._reward_wait_s = 0.0
         self._peak_resident_tokens = 0
         self._closed = False
         self.figures: Mapping[str, float] = {}
@@ -147,7 +149,8 @@ class BackgroundCollection:
             if time.perf_counter() - start_s > self._rules.timeout_s:
                 raise RunFailedError(
                     f"no batch of groups within {self._rules.timeout_s:g} s: {counts.running} are "
-                    f"running and {counts.queued} are waiting"
+                    f"running, {counts.queued} are waiting, and {counts.rejected} had nothing to "
+                    "train on"
                 )
             self._hear()
         self._admit()
@@ -192,6 +195,7 @@ class BackgroundCollection:
             self._idle_s += news.idle_s
             self._shares.add(worker, num_groups=len(news.groups), busy_s=news.busy_s)
             self._meter.add_generation(worker, busy_s=news.busy_s, idle_s=news.idle_s)
+            self._reward_wait_s += news.reward_wait_s
             self._peak_resident_tokens = max(self._peak_resident_tokens, news.peak_resident_tokens)
             for group in news.groups:
                 self._playing[worker].remove(group.number)
@@ -266,7 +270,9 @@ class BackgroundCollection:
                 )
             },
         }
-        self._busy_s = self._idle_s = 0.0
+        if self._rules.has_functions:
+            self.figures = {**self.figures, "reward/wait_s": self._reward_wait_s}
+        self._busy_s = self._idle_s = self._reward_wait_s = 0.0
 
 
 def group_starts(phase: Phase, *, seed: int, num_seats: int) -> Callable[[int], list[EpisodeStart]]:

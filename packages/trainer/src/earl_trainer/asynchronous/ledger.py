@@ -32,7 +32,7 @@ class FinishedGroup:
     @property
     def trainable(self) -> bool:
         """Whether one of its episodes has something to train on."""
-        return any(episode.turns and not episode.summary.failed for episode in self.episodes)
+        return any(episode.summary.trainable for episode in self.episodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,7 @@ def make_background_collection(
             publish_every=rules.publish_every_steps,
             worker_cores=placement.worker_cores,
             learner_cores=None if placement.shared else placement.learner_cores,
+            has_functions=bool(config.reward.functions),
         ),
         note=note,
         on_close=lambda: torch.set_num_threads(all_threads),

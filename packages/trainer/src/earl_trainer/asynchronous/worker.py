@@ -4,7 +4,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -19,6 +19,7 @@ from earl_trainer.config import RunConfig
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.parallel.exchange import Packed
 from earl_trainer.parallel.sharded_model import put_shards
+from earl_trainer.rewards.setup import make_judge
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.play import Play
 from earl_trainer.rollout.policies import LanguagePolicy
@@ -63,6 +64,9 @@ class RolloutWorker:
         grant(groups) -> inbox -> [thread: begin them, a token of each reply at a time] -> finished
         take() <- finished; or what the thread raised
 
+    Where functions reward episodes, a group is finished once its rewards are there; others are
+    played meanwhile.
+
     Args:
         settings: The same for all workers.
         num_threads: That it computes with.
@@ -77,8 +81,9 @@ class RolloutWorker:
         self._finished: queue.SimpleQueue[FinishedGroup] = queue.SimpleQueue()
         self._woken = threading.Event()
         self._error: BaseException | None = None
-        self._busy_s = self._idle_s = 0.0
+        self._busy_s = self._idle_s = self._reward_wait_s = 0.0
         self._peak_resident_tokens = 0
+        self._played: list[FinishedGroup] = []
         self._pending: _Publication | None = None
         self._make()
         threading.Thread(target=self._run, daemon=True).start()
@@ -129,7 +134,14 @@ class RolloutWorker:
             self._raise_error()
         busy_s, idle_s, peak = self._busy_s, self._idle_s, self._peak_resident_tokens
         self._busy_s, self._idle_s, self._peak_resident_tokens = 0.0, 0.0, 0
-        return Yield(groups=groups, busy_s=busy_s, idle_s=idle_s, peak_resident_tokens=peak)
+        reward_wait_s, self._reward_wait_s = self._reward_wait_s, 0.0
+        return Yield(
+            groups=groups,
+            busy_s=busy_s,
+            idle_s=idle_s,
+            peak_resident_tokens=peak,
+            reward_wait_s=reward_wait_s,
+        )
 
     def _raise_error(self) -> None:
         if self._error is not None:
@@ -154,6 +166,7 @@ class RolloutWorker:
             max_context_tokens=config.rollout.max_context_tokens,
         )
         game = make_game(config.env)
+        self._judge = make_judge(config)
         self._collector = StreamingCollector(
             Seating(
                 game,
@@ -169,6 +182,7 @@ class RolloutWorker:
             ),
             engine=self._engine,
             policy=LanguagePolicy(self._engine, temperature=config.rollout.temperature),
+            on_episode=None if self._judge is None else self._judge.submit,
         )
 
     def _run(self) -> None:
@@ -184,15 +198,30 @@ class RolloutWorker:
     def _turn(self) -> None:
         start_s = time.perf_counter()
         self._obey()
+        self._hand_out()
         if not self._collector.is_busy:
             self._woken.wait(_POLL_S)
             self._woken.clear()
-            self._idle_s += time.perf_counter() - start_s
+            idle_s = time.perf_counter() - start_s
+            self._idle_s += idle_s
+            self._reward_wait_s += idle_s if self._played else 0.0
             return
         for number, episodes in self._collector.advance(ask=self._pending is None):
-            self._finished.put(FinishedGroup(number=number, episodes=episodes))
+            self._played.append(FinishedGroup(number=number, episodes=episodes))
+        self._hand_out()
         self._peak_resident_tokens = max(self._peak_resident_tokens, self._engine.resident_tokens)
         self._busy_s += time.perf_counter() - start_s
+
+    def _hand_out(self) -> None:
+        """Let groups go whose rewards are there."""
+        waiting, self._played = self._played, []
+        for group in waiting:
+            if self._judge is None:
+                self._finished.put(group)
+            elif self._judge.is_done(group.episodes):
+                self._finished.put(replace(group, episodes=self._judge.collect(group.episodes)))
+            else:
+                self._played.append(group)
 
     def _obey(self) -> None:
         """Act on what was left; weights wait for the replies that run unless these are broken."""

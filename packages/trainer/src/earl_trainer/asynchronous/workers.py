@@ -17,6 +17,8 @@ class Yield:
     idle_s: float
     """Without anything to play."""
     peak_resident_tokens: int
+    reward_wait_s: float = 0.0
+    """Of the idle time, that with games whose rewards were not there yet."""
 
 
 class LostRolloutWorkerError(RunFailedError):

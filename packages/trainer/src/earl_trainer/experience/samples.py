@@ -77,31 +77,40 @@ def _sample(episode_index: int, turns: Sequence[Turn]) -> Sample:
     )
 
 
-def rewards_of(episodes: Sequence[EpisodeSummary], config: RewardConfig) -> list[float]:
+def rewards_of(episodes: Sequence[EpisodeSummary], config: RewardConfig) -> list[float | None]:
     """Reward each episode for the learner's seat: the games' outcome, less a penalty for forfeits.
 
     The penalty makes a reply that is no move worse than a lost game, which it otherwise equals.
-    Outcome and penalty are means over the games that the episode was to have. Episodes cut by a
-    token limit get 0 if `config.truncation` says so.
+    Outcome and penalty are means over the games that the episode was to have. What the run's own
+    functions say is added. Episodes cut by a token limit get 0 if `config.truncation` says so.
+
+    Returns:
+        [E], None where a function has failed and the episode is not to be trained on.
     """
-    return [
-        0.0
-        if episode.truncated and config.truncation == "zero"
-        else episode.outcome
-        - config.illegal_penalty * episode.num_forfeits / episode.start.num_games
-        for episode in episodes
-    ]
+    return [_reward_of(episode, config) for episode in episodes]
+
+
+def _reward_of(episode: EpisodeSummary, config: RewardConfig) -> float | None:
+    judgement = episode.judgement
+    if judgement is not None and judgement.bonus is None:
+        return None
+    if episode.truncated and config.truncation == "zero":
+        return 0.0
+    penalty = config.illegal_penalty * episode.num_forfeits / episode.start.num_games
+    reward = config.game_weight * (episode.outcome - penalty)
+    return reward if judgement is None or judgement.bonus is None else reward + judgement.bonus
 
 
 def episode_advantages(
     episodes: Sequence[EpisodeSummary],
-    rewards: Sequence[float],
+    rewards: Sequence[float | None],
     estimate: AdvantageFunction,
     workers: Group = ALONE,
 ) -> list[float]:
     """Estimate the advantage of each episode; failed ones get 0 and count in no group.
 
-    Neither do episodes without a turn: another seat's forfeit came before the first reply.
+    Neither do episodes without a turn: another seat's forfeit came before the first reply. Nor do
+    those without a reward, as a function failed.
     Seats of one group are compared apart. In self-play the seats' rewards of a zero-sum game cancel
     out, so that a common mean would say nothing, and the edge of moving first would count as skill:
     the role-conditioned baseline of SPIRAL (Liu et al., 2025, arXiv:2506.24119), here
@@ -116,8 +125,12 @@ def episode_advantages(
     Raises:
         RunFailedError: If no worker has an episode to train on; says why the first one failed.
     """
-    played = [i for i, episode in enumerate(episodes) if episode.replies and not episode.failed]
-    own = [(episodes[i].start.group, episodes[i].start.seat, rewards[i]) for i in played]
+    played = [i for i, episode in enumerate(episodes) if episode.trainable]
+    own = [
+        (episodes[i].start.group, episodes[i].start.seat, reward)
+        for i in played
+        if (reward := rewards[i]) is not None
+    ]
     told = workers.all_gather(own)
     scores = [score for part in told for score in part]
     if not scores:
@@ -138,9 +151,11 @@ def episode_advantages(
 def _nothing_played(episodes: Sequence[EpisodeSummary]) -> str:
     if not episodes:
         return "no worker has an episode to train on"
+    first = episodes[0]
+    failed = "" if first.judgement is None else first.judgement.detail
     return (
         f"none of {len(episodes)} episodes gave anything to train on; the first ended with "
-        f"{episodes[0].end_reason}: {episodes[0].detail}"
+        f"{first.end_reason}: {failed or first.detail}"
     )
 
 
@@ -149,8 +164,8 @@ def build_columns(
 ) -> Columns:
     """Build the ragged columns that the rest of the step works on.
 
-    Failed episodes give no rows: they say nothing about the policy. Their group's statistics are
-    the caller's business.
+    Failed episodes give no rows, as they say nothing about the policy, and neither do those without
+    a reward. Their group's statistics are the caller's business.
 
     Args:
         episodes: [E].
@@ -165,7 +180,7 @@ def build_columns(
     samples = [
         sample
         for index, episode in enumerate(episodes)
-        if not summaries[index].failed
+        if summaries[index].trainable
         for sample in split_into_samples(index, episode)
     ]
     masked = [

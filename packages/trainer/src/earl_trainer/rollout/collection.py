@@ -1,12 +1,14 @@
 """Where the episodes of a step come from: played now, or played all the while."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Protocol, final, runtime_checkable
 
 from torch import nn
 
 from earl_trainer.phases import Phase
+from earl_trainer.rewards.judge import Judge
 from earl_trainer.rollout.collector import Collector, Rollout
 from earl_trainer.types import EpisodeStart
 from earl_trainer.workers.team import Team
@@ -62,16 +64,25 @@ class InlineCollection:
         team: Whose share this worker plays.
         seed: Of the run.
         num_seats: Of the game.
+        judge: Rewards episodes by functions while others are played; closed with this.
     """
 
     def __init__(
-        self, collector: Collector, phase: Phase, team: Team, *, seed: int, num_seats: int
+        self,
+        collector: Collector,
+        phase: Phase,
+        team: Team,
+        *,
+        seed: int,
+        num_seats: int,
+        judge: Judge | None = None,
     ) -> None:
         self._collector = collector
         self._phase = phase
         self._team = team
         self._seed = seed
         self._num_seats = num_seats
+        self._judge = judge
         self.figures: Mapping[str, float] = {}
 
     def collect(
@@ -84,15 +95,22 @@ class InlineCollection:
     ) -> Rollout:
         """Play this worker's share of the step's episodes."""
         starts = self._phase.starts(self._seed, step, num_seats=self._num_seats)
-        return join_rollouts([
+        rollout = join_rollouts([
             self._collector.collect(
                 self._phase.policy,
                 part,
                 share_tokens=share_tokens,
                 on_turn=lambda num_live: on_turn(f"{num_live} games running"),
+                on_episode=None if self._judge is None else self._judge.submit,
             )
             for part in split_starts(self._team.share(starts), max_responses)
         ])
+        if self._judge is None:
+            return rollout
+        on_turn("waiting for rewards")
+        episodes = self._judge.collect(rollout.episodes)
+        self.figures = {"reward/wait_s": self._judge.take_waited_s()}
+        return replace(rollout, episodes=episodes)
 
     def publish(self, model: nn.Module, version: int) -> None:
         """Do nothing: the engine is the run's."""
@@ -102,7 +120,9 @@ class InlineCollection:
         return {}
 
     def close(self) -> None:
-        """Do nothing: nothing plays."""
+        """End the processes that reward; a second time does nothing."""
+        if self._judge is not None:
+            self._judge.close()
 
 
 def split_starts(

@@ -12,7 +12,7 @@ from earl_trainer.rollout.past_models import PastModels
 from earl_trainer.rollout.play import OpenTurn, Play
 from earl_trainer.rollout.policies import ReplyPolicy
 from earl_trainer.rollout.seating import Seating
-from earl_trainer.rollout.table import Talker
+from earl_trainer.rollout.table import Table, Talker
 from earl_trainer.types import Episode, EpisodeStart, EpisodeSummary
 
 
@@ -82,6 +82,7 @@ class Collector:
         *,
         share_tokens: int | None = None,
         on_turn: Callable[[int], None] = lambda num_live: None,
+        on_episode: Callable[[Episode], None] | None = None,
     ) -> Rollout:
         """Play one episode per start to its end.
 
@@ -92,15 +93,18 @@ class Collector:
             share_tokens: Length at which every context is cut, if that is before its limit, for
                 want of memory; None if contexts share what memory there is.
             on_turn: Called before each batch of replies with the number of games still running.
+            on_episode: Called with every episode when it has ended, the others still running.
         """
         batches, tables = self._seating.set_tables(policy, starts)
         limit_tokens = self._play.max_context_tokens
         if share_tokens is not None:
             limit_tokens = min(limit_tokens, share_tokens)
-        peak_resident_tokens = 0
+        peak_resident_tokens, running = 0, list(tables)
         while True:
             self._play.move_opponents(batches, tables)
             turns = self._play.open_turns(tables, limit_tokens)
+            if on_episode is not None:
+                running = self._tell_ended(running, on_episode)
             if not turns:
                 break
             on_turn(len(turns))
@@ -117,6 +121,17 @@ class Collector:
         return Rollout(
             episodes=[played[start] for start in starts], peak_resident_tokens=peak_resident_tokens
         )
+
+    def _tell_ended(
+        self, running: Sequence[Table], on_episode: Callable[[Episode], None]
+    ) -> list[Table]:
+        """Tell of the episodes of tables that are over; return the other tables."""
+        for table in running:
+            if table.mover < 0:
+                for talker in table.talkers.values():
+                    if talker.learns:
+                        on_episode(talker.episode(min_return=self._play.min_return))
+        return [table for table in running if table.mover >= 0]
 
     def _shared_tokens(self, policy: ReplyPolicy, talkers: Sequence[Talker]) -> int:
         """Return what equal shares take that leave the longest prompt room for a whole reply."""

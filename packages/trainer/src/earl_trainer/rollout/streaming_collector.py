@@ -1,6 +1,6 @@
 """Playing episodes while others begin and end: every game goes on when its own reply is there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, final, runtime_checkable
 
@@ -68,6 +68,7 @@ class StreamingCollector:
         play: Moves them on.
         engine: Generates.
         policy: The learner's, whose requests the engine answers.
+        on_episode: Called with every episode when it has ended, others of its group still running.
     """
 
     def __init__(
@@ -77,11 +78,13 @@ class StreamingCollector:
         *,
         engine: StreamingGenerator,
         policy: StreamingPolicy,
+        on_episode: Callable[[Episode], None] | None = None,
     ) -> None:
         self._seating = seating
         self._play = play
         self._engine = engine
         self._policy = policy
+        self._on_episode = on_episode
         self._groups: dict[int, _Group] = {}
         self._to_move: list[int] = []
         self._asked: dict[int, tuple[int, OpenTurn]] = {}
@@ -140,7 +143,7 @@ class StreamingCollector:
         return [(group.number, self._end(group))]
 
     def _release(self, group: _Group) -> None:
-        """Let the engine forget the contexts of tables that are over."""
+        """Let the engine forget the contexts of tables that are over; tell of their episodes."""
         for table in group.tables:
             if table.mover >= 0 or table.index in group.over:
                 continue
@@ -148,6 +151,8 @@ class StreamingCollector:
             for talker in table.talkers.values():
                 if talker.policy is self._policy:
                     self._engine.release(talker.start.episode)
+                if talker.learns and self._on_episode is not None:
+                    self._on_episode(talker.episode(min_return=self._play.min_return))
 
     def _ask(self, group: _Group, turn: OpenTurn) -> None:
         request = self._policy.request(turn.query)

@@ -7,13 +7,18 @@ from earl_envs import EndReason, GameRecord, make_game
 from earl_envs.replays.episode import EpisodeRecord
 from earl_envs.text.referee import forfeit_scores
 
+from earl_trainer.rewards.outcome import Judgement
 from earl_trainer.types import EpisodeSummary
 
 Row = dict[str, Any]  # Any: nested plain values for JSON
 
 
-def episode_row(game_id: str, episode: EpisodeSummary, reward: float | int) -> Row:
-    """Return an episode as plain values: what was said, how it ended and why."""
+def episode_row(game_id: str, episode: EpisodeSummary, reward: float | int | None) -> Row:
+    """Return an episode as plain values: what was said, how it ended and why.
+
+    What functions found is in `rewards`, by name, null where one failed; `detail` then says why.
+    """
+    judgement = episode.judgement
     return {
         "game_id": game_id,
         "episode": episode.start.episode,
@@ -39,6 +44,14 @@ def episode_row(game_id: str, episode: EpisodeSummary, reward: float | int) -> R
         "outcome": episode.outcome,
         "reward": reward,
         "detail": episode.detail,
+        **({} if judgement is None else _judgement_row(episode.detail, judgement)),
+    }
+
+
+def _judgement_row(detail: str, judgement: Judgement) -> Row:
+    return {
+        "rewards": {name: outcome.value for name, outcome in judgement.outcomes.items()},
+        "detail": "; ".join(filter(None, (detail, judgement.detail))),
     }
 
 

@@ -69,20 +69,23 @@ class StageClock:
 
 
 def episode_metrics(
-    episodes: Sequence[EpisodeSummary], rewards: Sequence[float]
+    episodes: Sequence[EpisodeSummary], rewards: Sequence[float | None]
 ) -> dict[str, float]:
-    """Summarise outcomes and replies; rates are shares of the games whose episode did not fail."""
+    """Summarise outcomes and replies; rates are shares of the games whose episode did not fail.
+
+    Episodes without a reward are left out of its mean and spread.
+    """
     played = [index for index, episode in enumerate(episodes) if not episode.failed]
     games = [game for index in played for game in episodes[index].games]
-    own_rewards = np.array([rewards[index] for index in played])
+    own_rewards = np.array([each for index in played if (each := rewards[index]) is not None])
     num_replies = sum(len(episodes[index].replies) for index in played)
     num_games = max(1, len(games))
     wins = sum(game.outcome > 0 for game in games)
     draws = sum(game.outcome == 0 and game.end_reason is EndReason.FINISHED for game in games)
     ended = [game.outcome for game in games if game.end_reason not in CUTS]
     return {
-        "reward/mean": float(own_rewards.mean()) if played else 0.0,
-        "reward/std": float(own_rewards.std()) if played else 0.0,
+        "reward/mean": float(own_rewards.mean()) if len(own_rewards) else 0.0,
+        "reward/std": float(own_rewards.std()) if len(own_rewards) else 0.0,
         "game/win_rate": wins / num_games,
         "game/draw_rate": draws / num_games,
         "game/loss_rate": (len(games) - wins - draws) / num_games,

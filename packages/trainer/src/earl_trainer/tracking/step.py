@@ -8,6 +8,7 @@ from earl_dispatch import Columns
 from earl_selector import ContextReport
 
 from earl_trainer.experience.transfer import Delivery
+from earl_trainer.rewards.outcome import judgement_metrics
 from earl_trainer.rollout.choice import Choice
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.tracking.metrics import (
@@ -28,7 +29,7 @@ class StepShare:
     """What one worker has to tell of its part of a step."""
 
     episodes: Sequence[EpisodeSummary]
-    rewards: Sequence[float]
+    rewards: Sequence[float | None]
     peak_resident_tokens: int
     counts: TokenCounts
     """Of its samples as they were prepared."""
@@ -39,7 +40,7 @@ class StepShare:
     def of(
         cls,
         rollout: Rollout,
-        rewards: Sequence[float],
+        rewards: Sequence[float | None],
         columns: Columns,
         clock: StageClock,
         version: int,
@@ -79,8 +80,8 @@ class StepOutcome:
         return [episode for share in self.shares for episode in share.episodes]
 
     @property
-    def rewards(self) -> list[float]:
-        """The reward of each episode."""
+    def rewards(self) -> list[float | None]:
+        """The reward of each episode, None where a function failed."""
         return [reward for share in self.shares for reward in share.rewards]
 
     def report(self) -> ContextReport:
@@ -128,6 +129,9 @@ class StepOutcome:
             limit_notice=decision.limit_notice,
             metrics={
                 **episode_metrics(self.episodes, self.rewards),
+                **judgement_metrics([
+                    each.judgement for each in self.episodes if each.judgement is not None
+                ]),
                 **context_metrics(self._report_on(self.episodes, resident_tokens)),
                 **selector_metrics(decision),
                 **dispatch_metrics(self.delivery),

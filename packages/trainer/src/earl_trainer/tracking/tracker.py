@@ -42,7 +42,11 @@ class Tracker:
             sink.log_evaluation(name, step, result)
 
     def log_episodes(
-        self, phase: str, step: int, episodes: Sequence[EpisodeSummary], rewards: Sequence[float]
+        self,
+        phase: str,
+        step: int,
+        episodes: Sequence[EpisodeSummary],
+        rewards: Sequence[float | None],
     ) -> None:
         """Record every episode: what was said, how it ended and why."""
         for episode, reward in zip(episodes, rewards, strict=True):
@@ -79,7 +83,11 @@ class SilentTracker:
         """Leave it to the first worker."""
 
     def log_episodes(
-        self, phase: str, step: int, episodes: Sequence[EpisodeSummary], rewards: Sequence[float]
+        self,
+        phase: str,
+        step: int,
+        episodes: Sequence[EpisodeSummary],
+        rewards: Sequence[float | None],
     ) -> None:
         """Leave it to the first worker."""
 

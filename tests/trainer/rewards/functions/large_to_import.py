@@ -1,0 +1,1 @@
+TABLE = bytearray(1024**3)

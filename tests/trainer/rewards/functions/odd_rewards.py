@@ -1,0 +1,173 @@
+"""Reward functions as users write them, most of them badly."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CALLS = []
+
+
+def length(transcript):
+    return float(sum(map(len, transcript.replies)))
+
+
+def minus_tokens(transcript):
+    return -sum(transcript.reply_tokens)
+
+
+def echo(transcript):
+    """The reply is a number."""
+    return float(transcript.replies[0])
+
+
+def count_calls(transcript):
+    CALLS.append(transcript)
+    return len(CALLS)
+
+
+def own_pid(transcript):
+    return os.getpid()
+
+
+def sleep(transcript):
+    """So long as the reply says."""
+    time.sleep(float(transcript.replies[0]))
+    return 1.0
+
+
+def spin(transcript):
+    while True:
+        pass
+
+
+def hog_memory(transcript):
+    hoard = []
+    while True:
+        hoard.append(bytearray(64 * 1024**2))
+
+
+def exit_at_once(transcript):
+    os.write(1, b"last words\n")
+    os._exit(3)
+
+
+def fault(transcript):
+    ctypes.string_at(0)
+
+
+def kill_itself(transcript):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_itself_once(transcript):
+    """The reply names a file that is there the second time."""
+    path = Path(transcript.replies[0])
+    if path.exists():
+        return 7.0
+    path.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0.0
+
+
+def fail(transcript):
+    raise ValueError("no such\nmove")
+
+
+def exit_python(transcript):
+    sys.exit("enough")
+
+
+def return_nan(transcript):
+    return float("nan")
+
+
+def return_none(transcript):
+    return None
+
+
+def return_true(transcript):
+    return True
+
+
+def return_text(transcript):
+    return "1.0"
+
+
+def flood(transcript):
+    while True:
+        os.write(1, b"x" * 4096)
+
+
+def babble(transcript):
+    """Write to whatever it was not told of."""
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, b"\xff" * 64)
+        except OSError:
+            continue
+    time.sleep(60)
+
+
+def come_back_twice(transcript):
+    os.fork()
+    return 5.0
+
+
+def leave_a_child(transcript):
+    """The reply is how long its children sleep: in its session, in another, and with no parent."""
+    seconds = transcript.replies[0]
+    subprocess.Popen(["sleep", seconds])
+    subprocess.Popen(["sleep", seconds], start_new_session=True)
+    subprocess.run(["sh", "-c", f"setsid sleep {seconds} &"], check=True)
+    return 1.0
+
+
+def hang_with_children(transcript):
+    leave_a_child(transcript)
+    time.sleep(60)
+
+
+def run_on(transcript):
+    """A process that is another one every few milliseconds, in a session of its own."""
+    if os.fork() == 0:
+        os.setsid()
+        while os.fork() == 0:
+            time.sleep(0.005)
+        os._exit(0)
+    time.sleep(60)
+
+
+def too_many(transcript, another):
+    return 0.0
+
+
+NOT_A_FUNCTION = 1.0
+
+
+def end_square(transcript):
+    return transcript.moves[-1]
+
+
+def nap(transcript):
+    time.sleep(0.01)
+    return 1.0
+
+
+def nap_briefly(transcript):
+    time.sleep(0.1)
+    return 1.0
+
+
+def nap_in_seat_0(transcript):
+    time.sleep(1.5 * (transcript.seat == 0))
+    return transcript.seat
+
+
+def fail_if_won(transcript):
+    if transcript.outcome > 0:
+        raise ValueError("won")
+    return 0.0

@@ -1,0 +1,15 @@
+"""What a function reads off a transcript."""
+
+from dataclasses import replace
+
+from earl_trainer.rewards.transcript import GameTranscript
+
+
+def test_moves_are_those_of_all_games_and_the_end_that_of_the_last(transcript):
+    first = transcript("a").games[0]
+    second = GameTranscript(
+        seed=4, moves=(8,), first_reply=1, end_reason="illegal_move", outcome=-1.0
+    )
+    episode = replace(transcript("a", "b"), games=(first, second))
+    assert episode.moves == (4, 0, 8)
+    assert episode.end_reason == "illegal_move"
