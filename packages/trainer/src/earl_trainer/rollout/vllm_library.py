@@ -1,5 +1,6 @@
 """What the trainer uses of vLLM. The only module that imports it, and only when it is called."""
 
+import asyncio
 import multiprocessing
 import os
 import warnings
@@ -40,7 +41,8 @@ async def start(arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    return AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+    # The loop has other servers to hear in the meantime.
+    return await asyncio.to_thread(AsyncLLM.from_engine_args, AsyncEngineArgs(**arguments))
 
 
 async def shut_down(engine: Any, *, timeout_s: float | int) -> None:  # noqa: ANN401
@@ -101,6 +103,20 @@ def prompt(ids: Sequence[int]) -> Any:  # noqa: ANN401
     from vllm.inputs.engine import tokens_input
 
     return tokens_input(list(ids))
+
+
+async def connect_transfer(engine: Any, fields: Mapping[str, Any]) -> None:  # noqa: ANN401
+    """Let all ranks join the group that weights come by."""
+    from vllm.distributed.weight_transfer.base import WeightTransferInitRequest
+
+    await engine.init_weight_transfer_engine(WeightTransferInitRequest(init_info=dict(fields)))
+
+
+async def receive_weights(engine: Any, fields: Mapping[str, Any]) -> None:  # noqa: ANN401
+    """Let all ranks take over weights that are being sent."""
+    from vllm.distributed.weight_transfer.base import WeightTransferUpdateRequest
+
+    await engine.update_weights(WeightTransferUpdateRequest(update_info=dict(fields)))
 
 
 @contextmanager
