@@ -22,6 +22,7 @@ from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.switch import SwitchRules
 from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.rollout.whole_contexts import WholeContextThroughput
+from earl_trainer.serving.assembly import make_served_engine
 
 
 def make_memory_model(config: RunConfig, model: PreTrainedModel) -> MemoryModel:
@@ -138,6 +139,16 @@ def make_engine(
     first_tp = tp if tp is not None and tp in degrees else degrees[0]
     if config.rollout.engine == "vllm" and plays:
         return _make_vllm_engine(config, model, chat, degrees, tp=first_tp, note=note)
+    # While workers generate, their servers are theirs alone: matches are played here.
+    if config.rollout.engine == "openai" and plays and not config.is_asynchronous:
+        return make_served_engine(
+            config,
+            model,
+            config.rollout.servers,
+            stop_ids=chat.stop_ids,
+            capacity_tokens=selector.memory.capacity_tokens(1),
+            note=note,
+        )
     if config.selector.num_devices == 1 or not plays:
         return TransformersEngine(
             model,

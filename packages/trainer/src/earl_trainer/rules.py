@@ -18,6 +18,7 @@ from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.players import check_players
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.limits import context_share
+from earl_trainer.serving.check import check_servers
 
 
 def check_config(config: RunConfig) -> None:
@@ -59,6 +60,7 @@ def check_config(config: RunConfig) -> None:
         )
     # Last, as a search takes its time to make a move.
     check_players(config, game)
+    check_servers(config)
 
 
 def _check_ranks(config: RunConfig) -> None:
@@ -91,9 +93,18 @@ def _check_ranks(config: RunConfig) -> None:
         )
 
 
+_STREAMING_ENGINES = ("transformers", "openai")
+
+
 def _check_asynchronous(config: RunConfig, *, num_seats: int) -> None:
+    if config.rollout.engine not in _STREAMING_ENGINES:
+        raise ValueError(
+            f"with max_staleness {config.max_staleness} and asynchronous.bound "
+            f"{config.asynchronous.bound}, rollout.engine must be one of "
+            f"{', '.join(_STREAMING_ENGINES)}, as replies join and leave it; got "
+            f"{config.rollout.engine}"
+        )
     for name, value, needed, why in (
-        ("rollout.engine", config.rollout.engine, "transformers", "replies join and leave it"),
         ("rollout.overflow", config.rollout.overflow, "queue", "contexts come and go"),
         ("selector.num_devices", config.selector.num_devices, 1, "each worker is one rank"),
         ("rollout_workers", config.rollout_workers, 1, "asynchronous.num_workers generate"),
@@ -150,6 +161,9 @@ _RESUMABLE = frozenset({
     "learner_workers",
     "max_staleness",
     "rollout.engine",
+    "rollout.servers",
+    "rollout.server_kind",
+    "rollout.weights_dir",
     "model.device",
     "learner.num_steps",
     "learner.lr",
