@@ -230,6 +230,9 @@ class AsynchronousConfig:
     """Updates from one version that the workers are handed to the next."""
     check_weights: bool = False
     """Compare checksums of every parameter where it arrives."""
+    vllm_weights: Literal["transfer", "disk"] = "transfer"
+    """How new weights come to vLLM, where it generates: by its weight-transfer interface, or as
+    files. It starts with files."""
     max_running_groups: NonNegativeInt = 0
     """Groups that are played at once; 0 for as many as may start."""
     num_workers: PositiveInt = 1

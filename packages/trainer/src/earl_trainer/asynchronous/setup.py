@@ -53,7 +53,8 @@ def make_background_collection(
     """
     # Ray takes a while to import, and a synchronous run does without.
     from earl_trainer.asynchronous.pool import RolloutPool
-    from earl_trainer.asynchronous.worker import RolloutWorker, WorkerSettings
+    from earl_trainer.asynchronous.worker import RolloutWorker
+    from earl_trainer.asynchronous.worker_engine import WorkerSettings
 
     rules = config.asynchronous
     all_threads = torch.get_num_threads()
