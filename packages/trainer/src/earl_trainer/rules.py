@@ -93,17 +93,7 @@ def _check_ranks(config: RunConfig) -> None:
         )
 
 
-_STREAMING_ENGINES = ("transformers", "openai")
-
-
 def _check_asynchronous(config: RunConfig, *, num_seats: int) -> None:
-    if config.rollout.engine not in _STREAMING_ENGINES:
-        raise ValueError(
-            f"with max_staleness {config.max_staleness} and asynchronous.bound "
-            f"{config.asynchronous.bound}, rollout.engine must be one of "
-            f"{', '.join(_STREAMING_ENGINES)}, as replies join and leave it; got "
-            f"{config.rollout.engine}"
-        )
     for name, value, needed, why in (
         ("rollout.overflow", config.rollout.overflow, "queue", "contexts come and go"),
         ("selector.num_devices", config.selector.num_devices, 1, "each worker is one rank"),

@@ -7,7 +7,7 @@ from transformers import PreTrainedModel
 
 from earl_trainer.config import RunConfig
 from earl_trainer.serving.connect import connect_servers
-from earl_trainer.serving.facts import ServerSettings
+from earl_trainer.serving.openai_http import ServerSettings
 from earl_trainer.serving.served_engine import ServedEngine
 
 
@@ -18,7 +18,7 @@ def make_served_engine(
     *,
     stop_ids: frozenset[int],
     capacity_tokens: int,
-    note: Callable[[str], None],
+    note: Callable[[str], None] = lambda line: None,
 ) -> ServedEngine:
     """Connect to servers.
 

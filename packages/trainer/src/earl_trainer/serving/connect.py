@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from earl_trainer.serving import openai_http, sglang_http, vllm_http
-from earl_trainer.serving.facts import ServedModel, ServerSettings
 from earl_trainer.serving.http import JsonClient
+from earl_trainer.serving.openai_http import ServedModel, ServerSettings
 from earl_trainer.serving.server import ReplyServer
 from earl_trainer.types import RunFailedError
 

@@ -94,7 +94,10 @@ class JsonClient:
             raise (LostServerError if failed else RunFailedError)(
                 f"{self.url} answers {path} with {response.status_code}: {what}"
             )
-        return response.json() if response.content else None
+        try:
+            return response.json() if response.content else None
+        except ValueError as error:
+            raise RunFailedError(f"{self.url} answers {path} with what is no JSON") from error
 
     def _open(self) -> httpx.AsyncClient:
         if self._client is None:

@@ -2,17 +2,41 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 from earl_trainer.rollout.engine import Completion, FinishReason, Request
 from earl_trainer.serving.calls import RunningCalls
-from earl_trainer.serving.facts import ServedModel, ServerSettings
 from earl_trainer.serving.http import JsonClient
 from earl_trainer.types import RunFailedError
 
 _MAX_SEED = 2**63
 """Seeds are signed numbers of 64 bits."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedModel:
+    """The model that a server serves."""
+
+    name: str
+    """What requests call it."""
+    max_context_tokens: int | None
+    """Longest prompt and reply together; None if the server does not tell."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """What all servers of an engine have in common."""
+
+    stop_ids: frozenset[int]
+    """Tokens that end a reply."""
+    update_timeout_s: float | int
+    """Longest time that a pause, new weights, or going on again may take."""
+    assumed_capacity_tokens: int
+    """Context tokens that a server holds which does not tell."""
 
 
 async def read_model(client: JsonClient) -> ServedModel:

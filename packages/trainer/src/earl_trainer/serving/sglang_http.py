@@ -6,8 +6,8 @@ from typing import Any, final
 
 from earl_trainer.rollout.engine import Completion, FinishReason, Request
 from earl_trainer.serving.calls import RunningCalls
-from earl_trainer.serving.facts import ServerSettings
 from earl_trainer.serving.http import JsonClient
+from earl_trainer.serving.openai_http import ServerSettings
 from earl_trainer.serving.server import LostServerError
 from earl_trainer.types import RunFailedError
 

@@ -5,9 +5,13 @@ from typing import Any, final
 
 from earl_trainer.rollout.engine import Completion, Request
 from earl_trainer.serving.calls import RunningCalls
-from earl_trainer.serving.facts import ServedModel, ServerSettings
 from earl_trainer.serving.http import JsonClient
-from earl_trainer.serving.openai_http import completion_body, parse_completion
+from earl_trainer.serving.openai_http import (
+    ServedModel,
+    ServerSettings,
+    completion_body,
+    parse_completion,
+)
 from earl_trainer.serving.server import LostServerError
 from earl_trainer.types import RunFailedError
 
