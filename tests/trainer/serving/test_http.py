@@ -31,7 +31,7 @@ def test_what_a_server_fails_is_a_loss_and_what_it_refuses_is_an_error(json_serv
     json_server.answers = {"/fail": (500, {"error": "dead"}), "/refuse": (400, {"error": "bad"})}
     with pytest.raises(LostServerError, match=r"127.*/fail with 500: .*dead"):
         call(json_server.url, lambda client: client.post("/fail"))
-    with pytest.raises(RunFailedError, match="/refuse with 400: .*bad") as caught:
+    with pytest.raises(RunFailedError, match=r"/refuse with 400: .*bad") as caught:
         call(json_server.url, lambda client: client.post("/refuse"))
     assert not isinstance(caught.value, LostServerError)
 

@@ -88,7 +88,8 @@ def test_new_weights_in_mid_reply_keep_what_there_is_and_go_on_from_it(
     assert list(reply.ids) == list(range(12, 22))
     assert list(reply.versions) == [0] * 3 + [1] * 7
     assert list(reply.logprobs) == pytest.approx([
-        -version - (token - 10) / 1000 for token, version in zip(reply.ids, reply.versions)
+        -version - (token - 10) / 1000
+        for token, version in zip(reply.ids, reply.versions, strict=True)
     ])
     assert reply.finish_reason is FinishReason.LENGTH
     assert request == before

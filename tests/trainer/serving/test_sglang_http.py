@@ -121,7 +121,7 @@ def test_weights_that_are_refused_are_an_error_with_what_the_server_says(json_se
     }
 
     async def main(server):
-        with pytest.raises(LostServerError, match="127.*: no such folder"):
+        with pytest.raises(LostServerError, match=r"127.*: no such folder"):
             await server.update_weights(tmp_path, 1)
 
     with_server(json_server.url, main)

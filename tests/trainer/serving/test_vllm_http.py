@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import urllib.request
+from contextlib import suppress
 
 import pytest
 import torch
@@ -167,10 +168,8 @@ def process(model, tmp_path_factory):
 
 def end(process):
     """End a server and the processes that it started."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait(30.0)
 
 
@@ -355,9 +354,13 @@ def test_a_killed_server_ends_the_run_with_its_name_and_soon(process, model, eng
     time.sleep(0.2)
     start_s = time.monotonic()
     end(process)
-    with pytest.raises(RunFailedError, match=f"{process.url}.*no server is left"):
+
+    def advance_for_long():
         while time.monotonic() < start_s + 20.0:
             engine.advance()
+
+    with pytest.raises(RunFailedError, match=f"{process.url}.*no server is left"):
+        advance_for_long()
     assert time.monotonic() < start_s + 10.0
     with pytest.raises(RunFailedError):
         engine.load_weights(3)
