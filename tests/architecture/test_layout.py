@@ -26,6 +26,7 @@ HOMES = {
     "yaml": {"overrides.py"},
     "ray": {"parallel/ray_ranks.py", "asynchronous/pool.py"},
     "vllm": {"rollout/vllm_library.py"},
+    "httpx": {"serving/http.py"},
 }
 
 

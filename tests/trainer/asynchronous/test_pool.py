@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from dataclasses import replace
-from functools import partial
 
 import psutil
 import pytest
@@ -19,8 +18,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def pool(make_settings):
+    settings = make_settings()
     made = RolloutPool(
-        2, partial(RolloutWorker, make_settings()), num_threads=1, store_bytes=128 * 1024**2
+        2, lambda worker: RolloutWorker(settings), num_threads=1, store_bytes=128 * 1024**2
     )
     yield made
     made.close()

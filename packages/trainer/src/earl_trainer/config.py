@@ -49,8 +49,16 @@ class ModelConfig:
 class RolloutConfig:
     """Playing episodes for a training step."""
 
-    engine: Literal["transformers", "vllm"] = "transformers"
-    """What generates: the library that also trains, or vLLM, which is an extra of the package."""
+    engine: Literal["transformers", "vllm", "openai"] = "transformers"
+    """What generates: the library that also trains, vLLM, which is an extra of the package, or
+    `servers` behind HTTP."""
+    servers: tuple[str, ...] = ()
+    """Addresses such as `http://host:8000`, with commas between, for the engine `openai`."""
+    server_kind: Literal["vllm", "sglang", "openai"] = "vllm"
+    """What they are: `vllm serve`, SGLang, or others that return token ids and take no weights."""
+    weights_dir: str = ""
+    """A folder that the run and its servers see under one path, through which they get new weights;
+    empty for a temporary one of this machine."""
     num_episodes: PositiveInt = 256
     """Episodes of one step; a multiple of `group_size`."""
     group_size: PositiveInt = 16

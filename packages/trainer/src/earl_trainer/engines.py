@@ -24,6 +24,7 @@ from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.rollout.vllm_library import require_vllm
 from earl_trainer.rollout.vllm_settings import VllmSettings, VllmTimeouts
 from earl_trainer.rollout.whole_contexts import WholeContextThroughput
+from earl_trainer.serving.assembly import make_served_engine
 
 
 def make_memory_model(config: RunConfig, model: PreTrainedModel) -> MemoryModel:
@@ -144,6 +145,16 @@ def make_engine(
         make_vllm_settings(config, model, stop_ids=chat.stop_ids, tp=1, num_threads=1)
     elif config.rollout.engine == "vllm" and plays:
         return _make_vllm_engine(config, model, chat, degrees, tp=first_tp, note=note)
+    # While workers generate, their servers are theirs alone: matches are played here.
+    if config.rollout.engine == "openai" and plays and not config.is_asynchronous:
+        return make_served_engine(
+            config,
+            model,
+            config.rollout.servers,
+            stop_ids=chat.stop_ids,
+            capacity_tokens=selector.memory.capacity_tokens(1),
+            note=note,
+        )
     if config.selector.num_devices == 1 or not plays:
         return TransformersEngine(
             model,

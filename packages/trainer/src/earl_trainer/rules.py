@@ -18,6 +18,7 @@ from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.players import check_players
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.limits import context_share
+from earl_trainer.serving.check import check_servers
 
 
 def check_config(config: RunConfig) -> None:
@@ -59,6 +60,7 @@ def check_config(config: RunConfig) -> None:
         )
     # Last, as a search takes its time to make a move.
     check_players(config, game)
+    check_servers(config)
 
 
 def _check_ranks(config: RunConfig) -> None:
@@ -149,6 +151,9 @@ _RESUMABLE = frozenset({
     "learner_workers",
     "max_staleness",
     "rollout.engine",
+    "rollout.servers",
+    "rollout.server_kind",
+    "rollout.weights_dir",
     "model.device",
     "learner.num_steps",
     "learner.lr",

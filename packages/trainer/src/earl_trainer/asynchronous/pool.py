@@ -27,7 +27,7 @@ class RolloutPool:
 
     Args:
         num_workers: How many.
-        make: Makes a worker, in its own process.
+        make: Makes a worker, by its number, in its own process.
         num_threads: That each computes with.
         address: Of a running Ray cluster; empty starts one on this machine.
         store_bytes: The most that is shared between processes, for a cluster started here.
@@ -36,7 +36,7 @@ class RolloutPool:
     def __init__(
         self,
         num_workers: int,
-        make: Callable[[], RolloutWorker],
+        make: Callable[[int], RolloutWorker],
         *,
         num_threads: int,
         address: str = "",
@@ -57,7 +57,7 @@ class RolloutPool:
         self._taking: list[Any] = []
         self._loading: list[Any] = []
         try:
-            self._actors = [self._actor.remote(make) for _ in range(num_workers)]
+            self._actors = [self._actor.remote(make, worker) for worker in range(num_workers)]
             self._taking = [None] * num_workers
             self._loading = [None] * num_workers
             for worker in range(num_workers):
@@ -144,7 +144,7 @@ class RolloutPool:
             LostRolloutWorkerError: If it does not start.
         """
         ray.kill(self._actors[worker])
-        self._actors[worker] = self._actor.remote(self._make)
+        self._actors[worker] = self._actor.remote(self._make, worker)
         self._taking[worker] = self._loading[worker] = None
         self._get(worker, self._actors[worker].ready.remote(), _START_TIMEOUT_S)
 
@@ -175,8 +175,8 @@ class RolloutPool:
 class _Actor:
     """A worker's process."""
 
-    def __init__(self, make: Callable[[], RolloutWorker]) -> None:
-        self._worker = make()
+    def __init__(self, make: Callable[[int], RolloutWorker], worker: int) -> None:
+        self._worker = make(worker)
 
     def ready(self) -> int:
         import os

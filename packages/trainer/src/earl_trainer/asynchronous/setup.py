@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -68,7 +68,7 @@ def make_background_collection(
     num_bytes = sum(parameter.nbytes for parameter in model.parameters())
     pool = RolloutPool(
         rules.num_workers,
-        partial(RolloutWorker, settings),
+        lambda worker: RolloutWorker(replace(settings, worker=worker)),
         num_threads=rules.num_threads,
         address=config.selector.ray_address,
         store_bytes=_STORE_BYTES + _COPIES_IN_STORE * num_bytes,

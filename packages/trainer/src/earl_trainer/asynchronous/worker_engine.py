@@ -14,6 +14,8 @@ from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.streaming_collector import StreamingGenerator
 from earl_trainer.rollout.streaming_engine import StreamingEngine
+from earl_trainer.serving.assembly import make_served_engine, servers_of_worker
+from earl_trainer.serving.served_engine import ServedEngine
 
 
 @final
@@ -26,6 +28,8 @@ class WorkerSettings:
     tokenizer: PreTrainedTokenizerBase
     capacity_tokens: int
     """Context tokens that it may hold at once."""
+    worker: int = 0
+    """Its number among the run's."""
 
 
 @runtime_checkable
@@ -65,7 +69,6 @@ def _make_embedded(settings: WorkerSettings, model: PreTrainedModel) -> WorkerEn
 
 def _make_vllm(settings: WorkerSettings, model: PreTrainedModel) -> WorkerEngine:
     # Only whoever asks for vLLM has to have it.
-    from earl_trainer.serving.served_engine import ServedEngine
     from earl_trainer.serving.vllm_process import VllmProcess
     from earl_trainer.serving.weight_paths import FolderPath, TensorPath
 
@@ -89,6 +92,19 @@ def _make_vllm(settings: WorkerSettings, model: PreTrainedModel) -> WorkerEngine
     )
 
 
+def _make_served(settings: WorkerSettings, model: PreTrainedModel) -> WorkerEngine:
+    config = settings.config
+    return make_served_engine(
+        config,
+        model,
+        servers_of_worker(
+            config.rollout.servers, settings.worker, num_workers=config.asynchronous.num_workers
+        ),
+        stop_ids=ChatFormat(settings.tokenizer).stop_ids,
+        capacity_tokens=settings.capacity_tokens,
+    )
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
@@ -102,4 +118,5 @@ class _Kind:
 _KINDS: Mapping[str, _Kind] = {
     "transformers": _Kind(make=_make_embedded, computes_here=True),
     "vllm": _Kind(make=_make_vllm, computes_here=False),
+    "openai": _Kind(make=_make_served, computes_here=False),
 }

@@ -29,6 +29,11 @@ class ReplyServer(Protocol):
         """Context tokens that it holds at once."""
         ...
 
+    @property
+    def needs_folder(self) -> bool:
+        """Whether the next `update_weights` reads its folder; else weights come another way."""
+        ...
+
     async def generate(self, request: Request) -> Completion:
         """Generate one reply under the weights in use; ABORT with the tokens so far if paused.
 
