@@ -11,7 +11,6 @@ import argparse
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 
 import torch
@@ -23,7 +22,8 @@ from earl_trainer.asynchronous.pool import RolloutPool
 from earl_trainer.asynchronous.publication import Publication
 from earl_trainer.asynchronous.ray_placement import own_address
 from earl_trainer.asynchronous.setup import make_publication
-from earl_trainer.asynchronous.worker import RolloutWorker, WorkerSettings
+from earl_trainer.asynchronous.worker import RolloutWorker
+from earl_trainer.asynchronous.worker_engine import WorkerSettings
 from earl_trainer.config import AsynchronousConfig, RunConfig
 from earl_trainer.models.tiny import build_model, build_tokenizer
 from earl_trainer.parallel.blueprint import Blueprint
@@ -120,7 +120,7 @@ def measure_workers(size: Size, num_workers: int) -> list[Row]:
     )
     pool = RolloutPool(
         AsyncPlacement(learner_cores=1, worker_cores=(1,) * num_workers),
-        partial(RolloutWorker, settings),
+        lambda worker, num_cores: RolloutWorker(settings, num_cores),
         store_bytes=128 * 1024**2 + 6 * num_bytes,
     )
     try:

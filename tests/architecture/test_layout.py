@@ -30,6 +30,7 @@ HOMES = {
         "asynchronous/ray_placement.py",
     },
     "vllm": {"rollout/vllm_library.py"},
+    "httpx": {"serving/http.py"},
 }
 
 

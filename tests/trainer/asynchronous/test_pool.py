@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 from dataclasses import replace
-from functools import partial
 
 import psutil
 import pytest
@@ -26,9 +25,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def pool(make_settings):
+    settings = make_settings()
     made = RolloutPool(
         AsyncPlacement(learner_cores=1, worker_cores=(1, 1)),
-        partial(RolloutWorker, make_settings()),
+        lambda worker, num_cores: RolloutWorker(settings, num_cores),
         store_bytes=128 * 1024**2,
     )
     yield made
@@ -99,7 +99,7 @@ def wide_pool(make_settings, wide_model):
     settings = replace(make_settings(), blueprint=Blueprint.of(wide_model))
     made = RolloutPool(
         AsyncPlacement(learner_cores=1, worker_cores=(1, 1)),
-        partial(RolloutWorker, settings),
+        lambda worker, num_cores: RolloutWorker(settings, num_cores),
         store_bytes=128 * 1024**2,
     )
     yield made

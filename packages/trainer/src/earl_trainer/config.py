@@ -49,8 +49,16 @@ class ModelConfig:
 class RolloutConfig:
     """Playing episodes for a training step."""
 
-    engine: Literal["transformers", "vllm"] = "transformers"
-    """What generates: the library that also trains, or vLLM, which is an extra of the package."""
+    engine: Literal["transformers", "vllm", "openai"] = "transformers"
+    """What generates: the library that also trains, vLLM, which is an extra of the package, or
+    `servers` behind HTTP."""
+    servers: tuple[str, ...] = ()
+    """Addresses such as `http://host:8000`, with commas between, for the engine `openai`."""
+    server_kind: Literal["vllm", "sglang", "openai"] = "vllm"
+    """What they are: `vllm serve`, SGLang, or others that return token ids and take no weights."""
+    weights_dir: str = ""
+    """A folder that the run and its servers see under one path, through which they get new weights;
+    empty for a temporary one of this machine."""
     num_episodes: PositiveInt = 256
     """Episodes of one step; a multiple of `group_size`."""
     group_size: PositiveInt = 16
@@ -248,6 +256,9 @@ class AsynchronousConfig:
     learns, by a process group: NCCL where each has a GPU of its own, else gloo."""
     bucket_bytes: PositiveInt = 64 * 1024**2
     """Of a broadcast: one piece is sent while the next is gathered."""
+    vllm_weights: Literal["transfer", "disk"] = "transfer"
+    """How new weights come to vLLM, where it generates: by its weight-transfer interface, or as
+    files. It starts with files."""
     max_running_groups: NonNegativeInt = 0
     """Groups that are played at once; 0 for as many as may start."""
     num_workers: PositiveInt = 1

@@ -28,7 +28,10 @@ from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.switch import SwitchRules
 from earl_trainer.rollout.transformers_engine import TransformersEngine
+from earl_trainer.rollout.vllm_library import require_vllm
+from earl_trainer.rollout.vllm_settings import VllmSettings, VllmTimeouts
 from earl_trainer.rollout.whole_contexts import WholeContextThroughput
+from earl_trainer.serving.assembly import make_served_engine
 
 
 def make_memory_model(config: RunConfig, model: PreTrainedModel) -> MemoryModel:
@@ -184,8 +187,22 @@ def make_engine(
     """
     degrees = selector.usable_degrees
     first_tp = tp if tp is not None and tp in degrees else degrees[0]
-    if config.rollout.engine == "vllm" and plays:
+    if config.is_asynchronous and config.rollout.engine == "vllm":
+        # Refused now, and not in the processes that generate; here only matches are played.
+        require_vllm()
+        make_vllm_settings(config, model, stop_ids=chat.stop_ids, tp=1, num_threads=1)
+    elif config.rollout.engine == "vllm" and plays:
         return _make_vllm_engine(config, model, chat, degrees, tp=first_tp, note=note)
+    # While workers generate, their servers are theirs alone: matches are played here.
+    if config.rollout.engine == "openai" and plays and not config.is_asynchronous:
+        return make_served_engine(
+            config,
+            model,
+            config.rollout.servers,
+            stop_ids=chat.stop_ids,
+            capacity_tokens=selector.memory.capacity_tokens(1),
+            note=note,
+        )
     if config.selector.num_devices == 1 or not plays:
         return TransformersEngine(
             model,
@@ -229,6 +246,45 @@ def _switch_rules(config: RunConfig) -> SwitchRules:
     )
 
 
+def make_vllm_settings(
+    config: RunConfig,
+    model: PreTrainedModel,
+    *,
+    stop_ids: frozenset[int],
+    tp: int,
+    num_threads: int,
+) -> VllmSettings:
+    """Describe how vLLM is started.
+
+    Args:
+        config: The run.
+        model: Whose weights it gets.
+        stop_ids: Tokens that end a reply.
+        tp: A degree that is to hold the longest context.
+        num_threads: Of all ranks together, where they compute on a CPU.
+
+    Raises:
+        ValueError: If it does not hold it.
+    """
+    memory, limit = make_memory_model(config, model), config.rollout.max_context_tokens
+    rules = _switch_rules(config)
+    settings = VllmSettings(
+        memory=memory,
+        stop_ids=stop_ids,
+        max_context_tokens=limit,
+        num_threads=num_threads,
+        dtype=model.dtype,
+        timeouts=VllmTimeouts(generate_s=rules.generate_timeout_s, call_s=rules.timeout_s),
+    )
+    if (longest := settings.longest_context(tp)) < limit:
+        raise ValueError(
+            f"selector: vLLM's blocks hold a context of {longest:,} tokens at tp {tp} with "
+            f"selector.memory_bytes = {memory.device.memory_bytes:,}, and must hold "
+            f"rollout.max_context_tokens = {limit:,}"
+        )
+    return settings
+
+
 def _make_vllm_engine(
     config: RunConfig,
     model: PreTrainedModel,
@@ -240,28 +296,14 @@ def _make_vllm_engine(
 ) -> Engine:
     # Only whoever asks for vLLM has to have it.
     from earl_trainer.rollout.vllm_engine import VllmEngine
-    from earl_trainer.rollout.vllm_settings import VllmSettings
 
-    memory, limit = make_memory_model(config, model), config.rollout.max_context_tokens
-    settings = VllmSettings(
-        memory=memory,
-        stop_ids=chat.stop_ids,
-        max_context_tokens=limit,
-        num_threads=1,
-        dtype=model.dtype,
-    )
     for each in degrees:
-        if (longest := settings.longest_context(each)) < limit:
-            raise ValueError(
-                f"selector: vLLM's blocks hold a context of {longest:,} tokens at tp {each} with "
-                f"selector.memory_bytes = {memory.device.memory_bytes:,}, and must hold "
-                f"rollout.max_context_tokens = {limit:,}"
-            )
+        make_vllm_settings(config, model, stop_ids=chat.stop_ids, tp=each, num_threads=1)
     return VllmEngine(
         model,
         stop_ids=chat.stop_ids,
-        memory=memory,
-        max_context_tokens=limit,
+        memory=make_memory_model(config, model),
+        max_context_tokens=config.rollout.max_context_tokens,
         tp=tp,
         rules=_switch_rules(config),
         note=note,

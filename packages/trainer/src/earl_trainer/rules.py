@@ -22,6 +22,7 @@ from earl_trainer.players import check_players
 from earl_trainer.rewards.function import parse_functions
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.limits import context_share
+from earl_trainer.serving.check import check_servers
 
 
 def check_config(config: RunConfig) -> None:
@@ -65,6 +66,7 @@ def check_config(config: RunConfig) -> None:
         )
     # Last, as a search takes its time to make a move.
     check_players(config, game)
+    check_servers(config)
 
 
 def _check_rewards(config: RunConfig) -> None:
@@ -135,7 +137,6 @@ def _check_policy(config: RunConfig) -> None:
 
 def _check_asynchronous(config: RunConfig, *, num_seats: int) -> None:
     for name, value, needed, why in (
-        ("rollout.engine", config.rollout.engine, "transformers", "replies join and leave it"),
         ("rollout.overflow", config.rollout.overflow, "queue", "contexts come and go"),
         ("selector.num_devices", config.selector.num_devices, 1, "each worker is one rank"),
         ("rollout_workers", config.rollout_workers, 1, "asynchronous.num_workers generate"),
@@ -193,6 +194,9 @@ _RESUMABLE = frozenset({
     "learner_workers",
     "max_staleness",
     "rollout.engine",
+    "rollout.servers",
+    "rollout.server_kind",
+    "rollout.weights_dir",
     "model.device",
     "learner.num_steps",
     "learner.lr",

@@ -33,7 +33,7 @@ class RolloutPool:
 
     Args:
         placement: How many there are, and the cores of each.
-        make: Makes a worker that computes with so many cores, in its own process.
+        make: Makes a worker, by its number and its cores, in its own process.
         address: Of a running Ray cluster; empty starts one on this machine.
         learner_gpu: The GPU that this process computes on, which no worker is to have.
         store_bytes: The most that is shared between processes, for a cluster started here.
@@ -45,7 +45,7 @@ class RolloutPool:
     def __init__(
         self,
         placement: AsyncPlacement,
-        make: Callable[[int], RolloutWorker],
+        make: Callable[[int, int], RolloutWorker],
         *,
         address: str = "",
         learner_gpu: int | None = None,
@@ -180,7 +180,7 @@ class RolloutPool:
         assert self._place is not None
         options = {"max_concurrency": _CONCURRENT_CALLS, **self._place.options(worker)}
         actor: Any = ray.remote(**options)(_Actor)
-        return actor.remote(self._make, self._placement.worker_cores[worker])
+        return actor.remote(self._make, worker, self._placement.worker_cores[worker])
 
     def _end(self, worker: int) -> None:
         ray.kill(self._actors[worker])
@@ -238,8 +238,10 @@ class _Receivers:
 class _Actor:
     """A worker's process."""
 
-    def __init__(self, make: Callable[[int], RolloutWorker], num_cores: int) -> None:
-        self._worker = make(num_cores)
+    def __init__(
+        self, make: Callable[[int, int], RolloutWorker], worker: int, num_cores: int
+    ) -> None:
+        self._worker = make(worker, num_cores)
         self._receiver = WeightReceiver()
 
     def ready(self) -> int:

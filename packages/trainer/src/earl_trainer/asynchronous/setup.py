@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -63,7 +63,8 @@ def make_background_collection(
     # Ray takes a while to import, and a synchronous run does without.
     from earl_trainer.asynchronous.pool import RolloutPool
     from earl_trainer.asynchronous.ray_placement import own_address
-    from earl_trainer.asynchronous.worker import RolloutWorker, WorkerSettings
+    from earl_trainer.asynchronous.worker import RolloutWorker
+    from earl_trainer.asynchronous.worker_engine import WorkerSettings
 
     rules = config.asynchronous
     all_threads = torch.get_num_threads()
@@ -78,7 +79,7 @@ def make_background_collection(
     num_bytes = sum(parameter.nbytes for parameter in model.parameters())
     pool = RolloutPool(
         placement,
-        partial(RolloutWorker, settings),
+        lambda worker, num_cores: RolloutWorker(replace(settings, worker=worker), num_cores),
         address=config.selector.ray_address,
         learner_gpu=(model.device.index or 0) if model.device.type == "cuda" else None,
         store_bytes=_STORE_BYTES + _COPIES_IN_STORE * num_bytes,

@@ -10,13 +10,15 @@ from typing import final
 import torch
 from earl_envs import make_game, make_opponent
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
 
 from earl_trainer.asynchronous.ledger import FinishedGroup
 from earl_trainer.asynchronous.weights import require_checksums, unpack_weights
+from earl_trainer.asynchronous.worker_engine import (
+    WorkerSettings,
+    make_streaming_engine,
+    weights_device,
+)
 from earl_trainer.asynchronous.workers import Yield
-from earl_trainer.config import RunConfig
-from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.parallel.exchange import Packed
 from earl_trainer.parallel.sharded_model import put_shards
 from earl_trainer.rewards.setup import make_judge
@@ -25,22 +27,10 @@ from earl_trainer.rollout.play import Play
 from earl_trainer.rollout.policies import LanguagePolicy
 from earl_trainer.rollout.seating import Seating
 from earl_trainer.rollout.streaming_collector import StreamingCollector
-from earl_trainer.rollout.streaming_engine import StreamingEngine
 from earl_trainer.types import EpisodeStart
 
 _POLL_S = 0.05
 _ACKNOWLEDGE_TIMEOUT_S = 600.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """What a worker is made from."""
-
-    config: RunConfig
-    blueprint: Blueprint
-    tokenizer: PreTrainedTokenizerBase
-    capacity_tokens: int
-    """Context tokens that it may hold at once."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,7 +139,7 @@ class RolloutWorker:
 
     def _make(self) -> None:
         config = self._settings.config
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = weights_device(config)
         self._model = self._settings.blueprint.build(device)
         put_shards(
             self._model,
@@ -158,13 +148,7 @@ class RolloutWorker:
                 for name, parameter in self._model.named_parameters()
             },
         )
-        chat = ChatFormat(self._settings.tokenizer)
-        self._engine = StreamingEngine(
-            self._model,
-            stop_ids=chat.stop_ids,
-            capacity_tokens=self._settings.capacity_tokens,
-            max_context_tokens=config.rollout.max_context_tokens,
-        )
+        self._engine = make_streaming_engine(self._settings, self._model)
         game = make_game(config.env)
         self._judge = make_judge(config)
         self._collector = StreamingCollector(
@@ -176,7 +160,7 @@ class RolloutWorker:
             ),
             Play(
                 game,
-                chat=chat,
+                chat=ChatFormat(self._settings.tokenizer),
                 max_context_tokens=config.rollout.max_context_tokens,
                 max_reply_tokens=config.rollout.max_reply_tokens,
             ),

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar, final
 
 T = TypeVar("T")
@@ -27,6 +27,10 @@ class BackgroundLoop:
         )
         self._thread.start()
 
+    def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Begin work that somebody else may wait for."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
     def run(
         self,
         work: Coroutine[Any, Any, T],
@@ -45,7 +49,7 @@ class BackgroundLoop:
             TimeoutError: If it takes longer.
             ConnectionError: If nobody is left to answer.
         """
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self.start(work)
         end_s = time.monotonic() + timeout_s
         while not future.done() and is_alive():
             rest_s = end_s - time.monotonic()

@@ -1,8 +1,8 @@
 """vLLM at one tensor-parallel degree, in processes of its own."""
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -12,13 +12,14 @@ import torch
 
 from earl_trainer.rollout import vllm_library
 from earl_trainer.rollout.background_loop import BackgroundLoop
-from earl_trainer.rollout.engine import Completion, FinishReason, Request
+from earl_trainer.rollout.engine import Completion, Request
 from earl_trainer.rollout.process_tree import ProcessTree
+from earl_trainer.rollout.vllm_reply import pick_logprobs, read_completion
 from earl_trainer.rollout.vllm_settings import VllmSettings
+from earl_trainer.rollout.vllm_start import END_TIMEOUT_S, one_line, start_errors, watching
 from earl_trainer.types import RunFailedError
 
 _POLL_S = 0.02
-_END_TIMEOUT_S = 20.0
 
 
 class LostVllmError(RunFailedError):
@@ -123,9 +124,9 @@ class VllmConfiguration:
     def close(self) -> None:
         """End its processes; again is harmless."""
         with suppress(TimeoutError):
-            work = vllm_library.shut_down(self._engine, timeout_s=_END_TIMEOUT_S / 2)
-            self._loop.run(work, timeout_s=_END_TIMEOUT_S)
-        self._processes.end(timeout_s=_END_TIMEOUT_S)
+            work = vllm_library.shut_down(self._engine, timeout_s=END_TIMEOUT_S / 2)
+            self._loop.run(work, timeout_s=END_TIMEOUT_S)
+        self._processes.end(timeout_s=END_TIMEOUT_S)
 
     def generate(
         self, requests: Sequence[Request], *, version: int, interrupted: Event
@@ -147,40 +148,17 @@ class VllmConfiguration:
     def _start(self, folder: Path) -> Any:  # noqa: ANN401 - vLLM's own class
         settings, tp = self._settings, self._tp
         arguments = settings.arguments(tp, folder, on_gpu=self._on_gpu)
-        try:
-            with (
-                vllm_library.environment(settings.variables(tp, on_gpu=self._on_gpu)),
-                self._watching() as watch,
-            ):
-                # vLLM's own limit comes first, and ends its processes.
-                return self._loop.run(
-                    vllm_library.start(arguments),
-                    timeout_s=2 * settings.timeouts.start_s,
-                    is_alive=watch,
-                )
-        except ValueError as error:
-            raise ValueError(f"vLLM at tp {tp}: {_one_line(error)}") from error
-        except (RuntimeError, OSError) as error:
-            raise RunFailedError(f"vLLM did not start at tp {tp}: {_one_line(error)}") from error
-
-    @contextmanager
-    def _watching(self) -> Generator[Callable[[], bool]]:
-        """Take in the processes that are started inside, at every call of what this gives.
-
-        They end if it ends by an exception, Ctrl-C among them.
-        """
-        before = vllm_library.list_children()
-
-        def watch() -> bool:
-            self._processes.watch(vllm_library.list_children() - before)
-            return True
-
-        try:
-            yield watch
-        except BaseException:
-            watch()
-            self._processes.end(timeout_s=_END_TIMEOUT_S)
-            raise
+        with (
+            start_errors(tp),
+            vllm_library.environment(settings.variables(tp, on_gpu=self._on_gpu)),
+            watching(self._processes) as watch,
+        ):
+            # vLLM's own limit comes first, and ends its processes.
+            return self._loop.run(
+                vllm_library.start(arguments),
+                timeout_s=2 * settings.timeouts.start_s,
+                is_alive=watch,
+            )
 
     async def _generate(
         self, requests: Sequence[Request], version: int, interrupted: Event
@@ -200,7 +178,10 @@ class VllmConfiguration:
             # Again and again: what vLLM has not taken in yet cannot be aborted yet.
             if interrupted.is_set() and not replies.done():
                 await self._engine.abort(keys)
-        return [_completion(output, version) for output in replies.result()]
+        return [
+            read_completion(output, versions=[version] * len(output.outputs[0].token_ids))
+            for output in replies.result()
+        ]
 
     async def _score(self, contexts: Sequence[Sequence[int]]) -> list[list[float]]:
         parameters = vllm_library.scoring_parameters()
@@ -212,7 +193,7 @@ class VllmConfiguration:
             )
         )
         return [
-            _pick(output.prompt_logprobs[1:], context[1:])
+            pick_logprobs(output.prompt_logprobs[1:], context[1:])
             for output, context in zip(outputs, contexts, strict=True)
         ]
 
@@ -234,31 +215,11 @@ class VllmConfiguration:
                 work, timeout_s=timeout_s, is_alive=lambda: not self._engine.errored
             )
         except vllm_library.lost_errors() as error:
-            self._processes.end(timeout_s=_END_TIMEOUT_S)
+            self._processes.end(timeout_s=END_TIMEOUT_S)
             raise LostVllmError(f"vLLM's processes at tp {self._tp} are gone") from error
         except TimeoutError as error:
-            self._processes.end(timeout_s=_END_TIMEOUT_S)
+            self._processes.end(timeout_s=END_TIMEOUT_S)
             raise LostVllmError(f"vLLM at tp {self._tp}: {error}") from error
         except Exception as error:
-            cause = _one_line(error.__cause__ or error)
+            cause = one_line(error.__cause__ or error)
             raise RunFailedError(f"vLLM at tp {self._tp}: {cause}") from error
-
-
-def _completion(output: Any, version: int) -> Completion:  # noqa: ANN401
-    reply = output.outputs[0]
-    ids = list(reply.token_ids)
-    return Completion(
-        ids=ids,
-        logprobs=_pick(reply.logprobs or [], ids),
-        versions=[version] * len(ids),
-        finish_reason=FinishReason(reply.finish_reason),
-    )
-
-
-def _pick(places: Any, ids: Sequence[int]) -> list[float]:  # noqa: ANN401
-    """Of the log-probs at each place, take those of the tokens that stand there."""
-    return [place[token].logprob for place, token in zip(places, ids, strict=True)]
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

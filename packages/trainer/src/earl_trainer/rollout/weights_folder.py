@@ -20,11 +20,15 @@ class WeightsFolder:
     vllm/model_executor/model_loader/reload/layerwise.py ("ParallelLMHead: Failed to load weights").
 
     Lifecycle: `write` as often as there are new weights, then `close`, which removes everything.
+
+    Args:
+        model: Whose weights are written.
+        parent: An existing folder to make it in; None for the system's.
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, parent: Path | None = None) -> None:
         self._model = model
-        self._root = tempfile.TemporaryDirectory(prefix="earl-weights-")
+        self._root = tempfile.TemporaryDirectory(prefix="earl-weights-", dir=parent)
         self._num_written = 0
         self._latest: Path | None = None
 

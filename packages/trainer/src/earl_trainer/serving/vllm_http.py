@@ -1,0 +1,130 @@
+"""A `vllm serve` somewhere, which takes new weights from a folder that it can read."""
+
+from pathlib import Path
+from typing import Any, final
+
+from earl_trainer.rollout.engine import Completion, Request
+from earl_trainer.serving.calls import RunningCalls
+from earl_trainer.serving.http import JsonClient
+from earl_trainer.serving.openai_http import (
+    ServedModel,
+    ServerSettings,
+    completion_body,
+    parse_completion,
+)
+from earl_trainer.serving.server import LostServerError
+from earl_trainer.types import RunFailedError
+
+# A reply that was paused is told at once, with what there is of it.
+_GRACE_S = 5.0
+
+
+@final
+class VllmServer:
+    """vLLM's own server, in development mode, through which replies can be paused.
+
+    Sources: vllm 0.32, vllm/entrypoints/rl/online/api_router.py (`/pause`, `/resume`),
+    vllm/entrypoints/serve/dev (`/collective_rpc`, `/reset_prefix_cache`, `/server_info`).
+
+    Args:
+        client: Of the server.
+        settings: The same for all servers.
+        model: That it serves.
+        capacity_tokens: That its cache holds.
+    """
+
+    def __init__(
+        self,
+        client: JsonClient,
+        settings: ServerSettings,
+        model: ServedModel,
+        *,
+        capacity_tokens: int,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._model = model
+        self._capacity_tokens = capacity_tokens
+        self._version = 0
+        self._calls = RunningCalls(grace_s=_GRACE_S)
+
+    @property
+    def name(self) -> str:
+        """Its address."""
+        return self._client.url
+
+    @property
+    def capacity_tokens(self) -> int:
+        """Context tokens that it holds at once."""
+        return self._capacity_tokens
+
+    @property
+    def needs_folder(self) -> bool:
+        """Always: the folder is all that such a server is told of weights."""
+        return True
+
+    async def generate(self, request: Request) -> Completion:
+        """Generate one reply under the weights in use; ABORT with the tokens so far if paused."""
+        return await self._calls.run(self._generate(request, self._version))
+
+    async def pause(self) -> None:
+        """End all running replies as far as they got, and begin none until `resume`."""
+        await self._calls.end(self._abort_all)
+
+    async def update_weights(self, folder: Path, version: int) -> None:
+        """Read the weights in a folder and forget what was cached under older ones.
+
+        Raises:
+            LostServerError: If it fails, or does not within its time.
+        """
+        reload = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
+        await self._control("/collective_rpc", reload)
+        if not (await self._control("/reset_prefix_cache"))["success"]:
+            raise LostServerError(f"{self.name} did not forget what it cached")
+        self._version = version
+
+    async def resume(self) -> None:
+        """Begin replies again."""
+        await self._control("/resume")
+
+    async def close(self) -> None:
+        """Close the connections; the server goes on."""
+        await self._client.close()
+
+    async def _generate(self, request: Request, version: int) -> Completion:
+        body = completion_body(request, self._model.name, self._settings.stop_ids)
+        answer = await self._client.post("/v1/completions", body)
+        return parse_completion(answer, name=self.name, version=version)
+
+    async def _abort_all(self) -> None:
+        await self._control("/pause?mode=abort")
+
+    async def _control(self, path: str, body: Any = None) -> Any:  # noqa: ANN401 - JSON
+        return await self._client.post(path, body, timeout_s=self._settings.update_timeout_s)
+
+
+async def read_capacity(client: JsonClient) -> int:
+    """Ask a server how many context tokens it holds; refuse one that is not set up for this.
+
+    Raises:
+        LostServerError: If it does not answer.
+        RunFailedError: If it does not take weights, or tells log-probs of another law than the
+            one it samples from.
+    """
+    try:
+        info = await client.get("/server_info?config_format=json")
+    except LostServerError:
+        raise
+    except RunFailedError as error:
+        raise RunFailedError(
+            f"{client.url} takes no weights: start it with VLLM_SERVER_DEV_MODE=1 ({error})"
+        ) from error
+    config = info["vllm_config"]
+    mode = config["model_config"]["logprobs_mode"]
+    if mode != "processed_logprobs":
+        raise RunFailedError(
+            f"{client.url} must be started with --logprobs-mode processed_logprobs, got {mode}"
+        )
+    cache = config["cache_config"]
+    # One block is never given out. Source: vllm 0.32, vllm/v1/core/block_pool.py, `null_block`.
+    return (cache["num_gpu_blocks"] - 1) * cache["block_size"]
