@@ -1,6 +1,7 @@
 """From a config to what generates and what chooses its degree."""
 
 import copy
+import sys
 from dataclasses import replace
 
 import pytest
@@ -19,7 +20,13 @@ from earl_trainer.config import (
     SelectorConfig,
     WarmupConfig,
 )
-from earl_trainer.engines import judge_speed, make_engine, make_memory_model, make_selector
+from earl_trainer.engines import (
+    judge_speed,
+    make_engine,
+    make_memory_model,
+    make_selector,
+    make_vllm_settings,
+)
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.parallel.tp_plan import list_parameters
 from earl_trainer.rollout.transformers_engine import TransformersEngine
@@ -140,6 +147,36 @@ def test_a_context_that_fits_the_memory_but_not_in_whole_blocks_of_vllm_is_refus
     config = config_of(engine="vllm", memory_bytes=enough)
     with pytest.raises(ValueError, match="blocks hold a context of 224 tokens at tp 1"):
         engine_of(config, tiny_model, tiny_chat)
+
+
+def test_where_vllm_generates_ahead_matches_are_played_by_the_learners_own_process(
+    tiny_model, tiny_chat
+):
+    ahead = replace(config_of(engine="vllm"), max_staleness=2)
+    engine = engine_of(ahead, tiny_model, tiny_chat)
+    assert isinstance(engine, TransformersEngine)
+
+
+def test_where_vllm_generates_ahead_it_is_refused_before_its_processes_are_there(
+    tiny_model, tiny_chat, monkeypatch
+):
+    enough = make_memory_model(RunConfig(), tiny_model).required_memory_bytes(1, 256 + 31)
+    small = replace(config_of(engine="vllm", memory_bytes=enough), max_staleness=2)
+    with pytest.raises(ValueError, match="blocks hold a context of 224 tokens at tp 1"):
+        engine_of(small, tiny_model, tiny_chat)
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    with pytest.raises(ValueError, match="not installed"):
+        engine_of(replace(config_of(engine="vllm"), max_staleness=2), tiny_model, tiny_chat)
+
+
+def test_vllm_is_started_with_the_runs_limits(tiny_model):
+    config = config_of(engine="vllm", switch_timeout_s=7.0)
+    settings = make_vllm_settings(config, tiny_model, stop_ids=frozenset({3}), tp=1, num_threads=5)
+    assert settings.stop_ids == frozenset({3})
+    assert settings.num_threads == 5
+    assert settings.max_context_tokens == config.rollout.max_context_tokens
+    assert settings.timeouts.call_s == 7.0
+    assert settings.timeouts.generate_s == config.dispatch.timeout_s
 
 
 def test_a_reference_on_the_ranks_leaves_less_for_contexts(tiny_model):

@@ -1,5 +1,6 @@
 """The real vLLM is imported once; nothing is started."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -16,6 +17,16 @@ def test_without_vllm_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(ValueError, match=r"not installed: pip install 'earl-trainer\[vllm\]'"):
         vllm_library.import_vllm()
+    with pytest.raises(ValueError, match=r"not installed: pip install 'earl-trainer\[vllm\]'"):
+        vllm_library.require_vllm()
+
+
+def test_asking_for_vllm_does_not_import_it():
+    code = (
+        "import sys; from earl_trainer.rollout.vllm_library import require_vllm; require_vllm(); "
+        "assert 'vllm' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_the_module_itself_imports_no_vllm():
@@ -67,3 +78,25 @@ def test_scoring_asks_for_the_log_probs_of_the_prompt():
     vllm_library.import_vllm()
     parameters = vllm_library.scoring_parameters()
     assert (parameters.prompt_logprobs, parameters.max_tokens) == (0, 1)
+
+
+class RecordingEngine:
+    """Remembers requests of its weight-transfer interface."""
+
+    def __init__(self):
+        self.requests = []
+
+    async def init_weight_transfer_engine(self, request):
+        self.requests.append(("connect", request.init_info))
+
+    async def update_weights(self, request):
+        self.requests.append(("receive", request.update_info))
+
+
+@IMPORTS
+def test_what_is_transferred_is_announced_in_vllms_own_requests():
+    vllm_library.import_vllm()
+    engine = RecordingEngine()
+    asyncio.run(vllm_library.connect_transfer(engine, {"port": 1}))
+    asyncio.run(vllm_library.receive_weights(engine, {"names": ["a"]}))
+    assert engine.requests == [("connect", {"port": 1}), ("receive", {"names": ["a"]})]
