@@ -12,6 +12,7 @@ from earl_trainer.asynchronous.worker_engine import (
     weights_device,
 )
 from earl_trainer.rollout.streaming_engine import StreamingEngine
+from earl_trainer.serving import assembly
 from earl_trainer.serving.server import ReplyServer
 from earl_trainer.serving.vllm_process import VllmProcess
 
@@ -22,6 +23,13 @@ class RecordingEngine(StreamingEngine):
     def __init__(self, model, servers, **fields):
         super().__init__(model, stop_ids=frozenset(), capacity_tokens=64)
         self.made_of = model, servers, fields
+
+
+class SilentServer:
+    """Is only closed."""
+
+    async def close(self):
+        pass
 
 
 @pytest.fixture
@@ -71,3 +79,28 @@ def test_a_worker_whose_engine_computes_elsewhere_needs_no_gpu(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert weights_device(make_settings().config).type == "cuda"
     assert weights_device(with_vllm().config).type == "cpu"
+
+
+def test_workers_share_the_servers_of_the_run_out(make_settings, tiny_model, monkeypatch):
+    asked = []
+
+    def connect(urls, kind, settings, **fields):
+        asked.append((list(urls), kind, fields["max_context_tokens"]))
+        return [SilentServer()]
+
+    monkeypatch.setattr(assembly, "connect_servers", connect)
+    settings = make_settings(num_workers=2)
+    servers = tuple(f"http://{n}" for n in range(3))
+    rollout = replace(
+        settings.config.rollout, engine="openai", servers=servers, server_kind="sglang"
+    )
+    settings = replace(settings, config=replace(settings.config, rollout=rollout))
+    for worker in range(2):
+        engine = make_streaming_engine(replace(settings, worker=worker), tiny_model)
+        assert isinstance(engine, WorkerEngine)
+        engine.close()
+    assert asked == [
+        (["http://0", "http://2"], "sglang", 200),
+        (["http://1"], "sglang", 200),
+    ]
+    assert weights_device(settings.config).type == "cpu"

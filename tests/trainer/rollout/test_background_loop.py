@@ -72,3 +72,9 @@ def test_close_ends_the_thread_and_may_be_repeated():
     loop.close()
     loop.close()
     assert not thread.is_alive()
+
+
+def test_work_that_is_begun_goes_on_while_nobody_waits_for_it(loop):
+    begun = loop.start(answer(4, after_s=0.05))
+    assert loop.run(answer(3), timeout_s=5) == 3
+    assert begun.result(timeout=5) == 4

@@ -50,3 +50,10 @@ def test_new_weights_get_a_new_folder_and_older_ones_go_when_told(tiny_model):
     assert torch.equal(state["lm_head.weight"], model.get_output_embeddings().weight)
     weights.close()
     assert not second.exists()
+
+
+def test_the_folder_is_made_where_it_is_told_to(tiny_model, tmp_path):
+    weights = WeightsFolder(tiny_model, tmp_path)
+    assert tmp_path in weights.write().parents
+    weights.close()
+    assert list(tmp_path.iterdir()) == []
