@@ -18,8 +18,8 @@ from earl_envs.registry import make_game
 from earl_envs.views import empty_view, view
 
 
-@final
-class GameBatch(Batch):  # noqa: PLR0904 - those of every batch, and `fail`
+@final  # noqa: PLR0904 - those of every batch, and `fail`
+class GameBatch(Batch):
     """A batch of any game; see `Batch`. Masks and observations are new arrays, made when asked.
 
     All observations have the shape of a start's. A game that shows anything else, or raises when it
