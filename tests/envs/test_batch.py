@@ -817,3 +817,17 @@ def test_a_step_checks_the_range_of_all_its_games_at_once(backend, monkeypatch):
     batch.step(batch.random_actions()[::2], range(0, 50, 2))
     assert len(checked) <= 4
     assert batch.num_moves.sum() == 75
+
+
+def test_caller_ends_a_game_whose_code_failed_elsewhere():
+    batch = make_batch(ID, batch_size=2, seed=0, backend="generic")
+    assert isinstance(batch, GameBatch)
+    batch.step([0, 0])
+    batch.fail(0, "no name")
+    assert batch.done.tolist() == [True, False]
+    assert dict(batch.failed) == {0: "no name"}
+    assert (batch.seats[0], batch.legal(0), batch.returns[0].tolist()) == (-1, [], [0, 0])
+    with pytest.raises(ValueError, match="game 0 is over and cannot fail, got 'again'"):
+        batch.fail(0, "again")
+    batch.step([1])
+    assert batch.moves(1) == (0, 1)

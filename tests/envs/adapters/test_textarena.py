@@ -208,14 +208,48 @@ def test_a_game_that_raises_ends_as_env_error(env):
     assert env.detail == "KeyError: 3"
 
 
-def test_a_million_characters_take_no_long_time():
+@pytest.mark.parametrize("reply", ["x" * 1_000_000 + "[col 3]", "[col 3]" + "x" * 1_000_000])
+def test_a_million_characters_are_refused_in_no_long_time(reply):
     env = TextArenaEnv("ConnectFour-v0", num_players=2)
     env.reset(seed=0)
     start = time.process_time()
-    step = env.step("x" * 1_000_000 + "[col 3]")
+    step = env.step(reply)
     assert time.process_time() - start < 1
-    assert step.failure is None
-    assert "x" * (MAX_REPLY_CHARS + 1) not in env.observation(1)
+    assert (step.action, step.failure) == (None, ParseFailure.UNPARSABLE)
+    assert step.detail == env.detail == "a reply has at most 4000 characters, got 1000007"
+    assert (env.end_reason, env.returns) == (EndReason.UNPARSABLE, (-1.0, 1.0))
+
+
+def test_a_long_reply_is_never_read_as_a_part_of_it(env):
+    # Tic-Tac-Toe takes the first move of a reply: its end names another.
+    env.step("[1]" + " " * (MAX_REPLY_CHARS - 5) + "[2]")
+    assert (env.end_reason, env.num_turns) == (EndReason.UNPARSABLE, 0)
+    env.reset(seed=0)
+    env.step("[1]" + " " * (MAX_REPLY_CHARS - 6) + "[2]")
+    assert "in cell 1" in env.observation(1)
+    env.step("<think>" + "x" * 2 * MAX_REPLY_CHARS + "</think>[2]")
+    assert "in cell 2" in env.observation(0)
+
+
+@pytest.mark.parametrize(("env_id", "num_players"), [("TicTacToe-v0", 2), ("LiarsDice-v0", 3)])
+def test_a_long_reply_is_asked_for_again_as_often_as_any_other(env_id, num_players):
+    env = TextArenaEnv(env_id, num_players=num_players, illegal="retry(2)")
+    env.reset(seed=0)
+    refused = env.step("x" * 5000), env.step("[99]")
+    assert [step.failure for step in refused] == [ParseFailure.UNPARSABLE, ParseFailure.ILLEGAL]
+    assert (env.seat, env.num_turns, env.done) == (0, 0, False)
+    env.reset(seed=0)
+    env.step("x" * 5000)
+    assert "at most 4000 characters, got 5000" in env.observation(0)
+    play(env, "x" * 5000, "x" * 5000)
+    assert env.end_reason is EndReason.UNPARSABLE
+    assert sum(env.returns) == pytest.approx(0)
+    assert env.returns[0] == -1
+
+
+def test_a_long_reply_that_was_cut_is_no_fault_of_its_seat(env):
+    env.step("x" * 5000, cut=True)
+    assert (env.end_reason, env.returns) == (EndReason.TURN_TOKEN_LIMIT, (0.0, 0.0))
 
 
 def test_usage_counts_what_was_sent_and_said():

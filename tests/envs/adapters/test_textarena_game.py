@@ -56,6 +56,16 @@ def test_a_refused_reply_says_why_and_ends_the_game_only_without_retries():
     assert game.finished
 
 
+def test_a_reply_that_it_was_not_shown_counts_as_refused():
+    game, _ = tic_tac_toe(num_retries=2)
+    assert game.refuse_reply("too long") is True
+    assert "Reason: too long" in game.ask()[1]
+    assert game.move(0, "no idea") != ""
+    assert game.refuse_reply("too long") is False
+    assert game.move(0, "[4]") == ""
+    assert game.ask()[0] == 1
+
+
 def test_an_earlier_refusal_does_not_count_again():
     game, _ = tic_tac_toe(num_retries=1)
     # Games of teams go on after a refusal and keep the mark.

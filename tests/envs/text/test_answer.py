@@ -32,6 +32,12 @@ MISSING, UNMATCHED, AMBIGUOUS = AnswerFault
         (r"so \boxed{\text{[b]}}", "b"),
         (r"<answer>\boxed{b}</answer>", "b"),
         ("<answer></answer> [a]", ""),
+        # In upper or lower case.
+        ("[a] <Answer>b</Answer> [c]", "b"),
+        ("<ANSWER>b</ANSWER> [a]", "b"),
+        ("<Answer>b</answer> [a]", "b"),
+        ("<ACTION>[b]</ACTION> [a]", "b"),
+        ("<Answer>a</Action> [b]", UNMATCHED),
         # The one that closes last decides.
         ("<answer>a</answer><answer>b</answer>", "b"),
         (r"<answer>a</answer>\boxed{b}", "b"),
@@ -85,7 +91,7 @@ MISSING, UNMATCHED, AMBIGUOUS = AnswerFault
         ("<b>[a]</b>", "a"),
         ("3 < 4 [a]", "a"),
         (r"\frac{1}{2} [a]", "a"),
-        ("<Answer>b</Answer> [a]", "a"),
+        ("<answers>b</answers> [a]", "a"),
     ],
 )
 def test_answer_of_a_reply(reply, answer):
@@ -137,6 +143,8 @@ SOUP = st.lists(
             "[/THINK]",
             "<action>",
             "</action>",
+            "<Answer>",
+            "</ANSWER>",
             r"\boxed{",
             "}",
             "[a]",

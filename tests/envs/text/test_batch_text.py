@@ -170,12 +170,45 @@ def test_game_that_fails_to_speak_is_an_error_of_that_game_alone():
     words = BatchText(batch)
     batch.step([0], [1])
     result = words.turn(["[2]", "[1]", "[1]"])
-    assert result.texts == ["", "1", "1"]
+    assert result.texts == ["", "", "1"]
     assert set(result.errors) == {0, 1}
     assert result.errors[0].error.startswith("RuntimeError: no picture (")
     assert result.errors[1].error.startswith("RuntimeError: no name (")
     assert not result.failures
     assert batch.num_moves.tolist() == [1, 1, 1]
+    assert batch.done.tolist() == [True, True, False]
+    assert dict(batch.failed) == {index: error.error for index, error in result.errors.items()}
+    assert not batch.returns.any()
+
+
+def test_loop_over_running_games_ends_though_one_never_speaks():
+    batch = GameBatch(Shy(namable=False), seeds=[0, 0])
+    words, num_turns = BatchText(batch), 0
+    while not batch.done.all() and num_turns < 20:
+        running = np.flatnonzero(~batch.done).tolist()
+        words.turn(["[1]" if index else "[2]" for index in running], running)
+        num_turns += 1
+    assert num_turns < 20
+    assert set(batch.failed) == {0, 1}
+
+
+def test_game_that_cannot_write_its_first_text_ends_and_its_neighbour_is_told():
+    batch = GameBatch(Shy(namable=True), seeds=[0, 0])
+    batch.step([1], [0])
+    assert BatchText(batch).texts([0, 1, 0]) == ["", "0", ""]
+    assert batch.done.tolist() == [True, False]
+    assert batch.failed[0].startswith("RuntimeError: no picture (")
+
+
+def test_autoreset_reports_a_game_that_cannot_name_its_moves_and_begins_the_next():
+    batch = GameBatch(Shy(namable=False), seeds=[0, 0], autoreset=True)
+    words = BatchText(batch)
+    words.turn(["[1]"], [0])
+    result = words.turn(["[1]", "[1]"])
+    assert batch.done.tolist() == [True, False]
+    assert batch.failed[0].startswith("RuntimeError: no name (")
+    assert batch.episodes.tolist() == [1, 0]
+    assert result.texts == ["0", "1"]
 
 
 def test_time_of_a_turn_is_linear_in_the_length_of_the_replies():

@@ -18,7 +18,7 @@ from earl_envs.registry import make_game
 from earl_envs.views import empty_view, view
 
 
-@final
+@final  # noqa: PLR0904 - those of every batch, and `fail`
 class GameBatch(Batch):
     """A batch of any game; see `Batch`. Masks and observations are new arrays, made when asked.
 
@@ -76,7 +76,7 @@ class GameBatch(Batch):
             if not isinstance(seen, Failure):
                 rows[index] = seen
             elif self._seats[index] >= 0 or not (self.autoreset or index in self._failed):
-                self._fail_between_steps(index, seen)
+                self._fail_between_steps(index, seen.error)
         return self._stack(rows)
 
     @property
@@ -98,6 +98,17 @@ class GameBatch(Batch):
             self._unreported.pop(index, None)
             self._clear(index)
             self._begin_next(index)
+
+    def fail(self, index: int, error: str) -> None:
+        """End a running game whose own code failed outside a step, as `Batch` describes.
+
+        Raises:
+            ValueError: If the index is out of range, or the game is over.
+        """
+        index = self._checked_index(index)
+        if self._seats[index] < 0:
+            raise ValueError(f"game {index} is over and cannot fail, got {error!r}")
+        self._fail_between_steps(index, error)
 
     def random_actions(self) -> NDArray[np.int64]:
         """Draw one legal action for every unfinished game; see `Batch.random_actions`."""
@@ -165,7 +176,7 @@ class GameBatch(Batch):
         started = attempt(start_position, self.game, seed)
         self._positions[index] = started
         if isinstance(started, Failure):
-            self._fail_between_steps(index, started)
+            self._fail_between_steps(index, started.error)
         else:
             self._enter(index, started)
 
@@ -215,12 +226,12 @@ class GameBatch(Batch):
             self._done[index] = True
             self._returns[index] = position.returns
 
-    def _fail_between_steps(self, index: int, failure: Failure) -> None:
+    def _fail_between_steps(self, index: int, error: str) -> None:
         if self.autoreset:  # `done` tells what the latest step finished
             self._seats[index] = -1
-            self._unreported[index] = failure.error
+            self._unreported[index] = error
         else:
-            self._fail(index, failure.error)
+            self._fail(index, error)
 
     def _fail(self, index: int, error: str) -> None:
         self._seats[index] = -1

@@ -32,9 +32,9 @@ class Batch(ABC):  # noqa: PLR0904 - one more than twelve, a third of them views
 
     A game whose own code raises or breaks the contract of `Game` ends there: it is `done`, scored 0
     for every seat, keeps its last sound state, and `failed` says why. Its neighbours play on. With
-    `autoreset` a game that fails between two steps, at its start or in `planes`, has no seat to
-    move (-1 in `seats`); the batch's next step reports it and begins the slot's next game, so that
-    what the latest step finished is never overwritten.
+    `autoreset` a game that fails between two steps, at its start or when it is looked at, has no
+    seat to move (-1 in `seats`); the batch's next step reports it and begins the slot's next game,
+    so that what the latest step finished is never overwritten.
 
     Example:
         batch = make_batch("earl/TicTacToe-v0", batch_size=2, seed=0)

@@ -1,6 +1,6 @@
-"""What the seat to move sees of a game as an array of one shape, whatever its rules answer."""
+"""What a seat sees of a game as an array of one shape, whatever its rules answer."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,14 @@ def view(
         ValueError: If that is not an array of the shape and type of `like`.
         Exception: Whatever the game's `planes` raises.
     """
-    planes = game.planes(position.state, max(position.seat, 0))
+    return view_of_seat(game, position.state, max(position.seat, 0), moves, like=like)
+
+
+def view_of_seat(
+    game: Game, state: Hashable, seat: int, moves: Sequence[int], *, like: NDArray[Any]
+) -> NDArray[Any]:
+    """Do what `view` does, for any seat."""
+    planes = game.planes(state, seat)
     seen = padded_moves(moves, game.max_moves) if planes is None else planes
     if not _is_like(seen, like):
         raise ValueError(f"planes() must always be {_kind(like)}, got {_kind(planes)}")

@@ -15,8 +15,9 @@ from earl_envs.text.text_episode import TextEpisode
 from earl_envs.text.usage import rough_tokens
 
 MAX_REPLY_CHARS = 4_000
-"""A longer reply is handed over without its beginning: some of TextArena's parsers take time that
-grows with the square of a line's length (a second for 60,000 characters in Connect Four)."""
+"""A reply that is longer without its reasoning is not handed over: some of TextArena's parsers take
+time that grows with the square of a line's length (a second for 60,000 characters in Connect Four),
+and a part of it may name another move than the whole."""
 
 
 @final
@@ -26,7 +27,8 @@ class TextArenaEnv(TextEpisode):
     The game's first message to a seat is its system message, what happened since its last turn its
     next user message. Its own words come back to no seat; the words of others do where the game
     passes them on, without their reasoning blocks. TextArena does not say whether a refused reply
-    was illegal or unreadable: all count as illegal. It lists no legal moves and its games decide
+    was illegal or unreadable: all count as illegal, but those of more than `MAX_REPLY_CHARS`
+    characters, which it never sees, as unparsable. It lists no legal moves and its games decide
     whose turn it is, so that a turn can neither be spent without a move nor be played by chance:
     of the illegal-move policies there are `forfeit` and `retry(k)`. A game that some replies keep
     busy for ever is refused. It has no numbered actions: the action of a
@@ -113,7 +115,10 @@ class TextArenaEnv(TextEpisode):
         """
         self._check_running()
         self._account(reply, cut=cut)
-        refused = self._game.move(self.seat, without_reasoning(reply)[-MAX_REPLY_CHARS:])
+        spoken = without_reasoning(reply)
+        if len(spoken) > MAX_REPLY_CHARS:
+            return self._refuse_long(len(spoken), cut=cut)
+        refused = self._game.move(self.seat, spoken)
         if isinstance(refused, Failure):
             self._end(EndReason.ENV_ERROR, refused.error)
             return ChatStep(action=None, detail=refused.error)
@@ -135,6 +140,21 @@ class TextArenaEnv(TextEpisode):
         if not self._transcripts:
             raise ValueError(f"there is no news: {self.detail or 'call reset(seed=...) first'}")
         return self._game.news(seat)
+
+    def _refuse_long(self, num_chars: int, *, cut: bool) -> ChatStep:
+        detail = f"a reply has at most {MAX_REPLY_CHARS} characters, got {num_chars}"
+        asked_again = self._game.refuse_reply(detail)
+        if isinstance(asked_again, Failure):
+            self._end(EndReason.ENV_ERROR, asked_again.error)
+        elif cut:
+            self._end(EndReason.TURN_TOKEN_LIMIT, f"the reply was cut: {detail}")
+        elif asked_again:
+            self._ask()
+        else:
+            share = 1 / max(1, self.num_seats - 1)
+            scores = [-1.0 if seat == self.seat else share for seat in range(self.num_seats)]
+            self._end(EndReason.UNPARSABLE, detail, tuple(scores))
+        return ChatStep(action=None, failure=ParseFailure.UNPARSABLE, detail=detail)
 
     def _ask(self) -> None:
         if self._out_of_turns():

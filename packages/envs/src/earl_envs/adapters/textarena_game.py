@@ -71,6 +71,10 @@ class TextArenaGame:
         """Take a reply and return why it was refused, empty if it was not."""
         return self._call(self._move, seat, reply)
 
+    def refuse_reply(self, reason: str) -> bool | Failure:
+        """Count a reply that the game was not shown as refused; return whether it asks again."""
+        return self._call(self._refuse_reply, reason)
+
     def scores(self) -> tuple[str, tuple[float, ...]] | Failure:
         """Return why a finished game ended and what each seat scored."""
         return self._call(self._scores)
@@ -125,6 +129,14 @@ class TextArenaGame:
         if info["invalid_move"] or getattr(state, "error_count", 0) > num_errors:
             return " ".join(str(info.get("reason") or "the game refused the reply").split())
         return ""
+
+    def _refuse_reply(self, reason: str) -> bool:
+        state = self._env.state
+        if getattr(state, "error_count", 0) >= self._num_retries:
+            return False
+        state.set_invalid_move(reason=reason)
+        state.step()
+        return True
 
     def _scores(self) -> tuple[str, tuple[float, ...]]:
         rewards, infos = self._env.close()

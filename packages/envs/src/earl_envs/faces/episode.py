@@ -142,16 +142,17 @@ class Episode:
     def observe(self, seat: int) -> Board:
         """Return the board array of a seat, also after the end, in a new array.
 
-        A game whose `planes` raises, or changes its shape, ends here and shows zeros.
+        A game whose `planes` raises, or shows anything but what its starts do, ends here and shows
+        zeros.
         """
-        board = self.table.board
-        if self.state is not None:
-            seen = attempt(observe, self.table.game, self.state, seat, self.moves)
-            if not isinstance(seen, Failure) and seen.shape == board.shape:
-                return seen
-            why = seen.error if isinstance(seen, Failure) else f"planes() had shape {seen.shape}"
-            self.fail(EndReason.ENV_ERROR, why)
-        return np.zeros(board.shape, board.dtype)
+        nothing = np.zeros(self.table.board.shape, self.table.board.dtype)
+        if self.state is None:
+            return nothing
+        seen = attempt(observe, self.table.game, self.state, seat, self.moves, like=nothing)
+        if not isinstance(seen, Failure):
+            return seen
+        self.fail(EndReason.ENV_ERROR, seen.error)
+        return nothing
 
     def mask(self, seat: int) -> NDArray[np.int8]:
         """Return the actions open to a seat now, in a new array; none unless it is to move."""

@@ -7,9 +7,9 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from earl_envs.batch_base import padded_moves
 from earl_envs.game import Game
 from earl_envs.record import start_position
+from earl_envs.views import view_of_seat
 
 Board = NDArray[Any]  # Any: uint8 or int32
 """The game's planes, or where it has none the list of its moves."""
@@ -21,23 +21,24 @@ def board_space(game: Game) -> Box:
     Raises:
         Exception: Whatever the game's `initial` or `planes` raises.
     """
-    planes = game.planes(start_position(game, 0).state, 0)
-    if planes is None:
+    planes: object = game.planes(start_position(game, 0).state, 0)
+    if not isinstance(planes, np.ndarray):
         return Box(-1, game.num_actions - 1, (game.max_moves,), np.int32)
     return Box(0, 255, planes.shape, np.uint8)
 
 
-def observe(game: Game, state: Hashable, seat: int, moves: Sequence[int]) -> Board:
+def observe(game: Game, state: Hashable, seat: int, moves: Sequence[int], *, like: Board) -> Board:
     """Return what `seat` sees, in a new array.
 
     Returns:
         The game's `planes`, uint8, or without them the moves made so far, padded with -1 to
         `max_moves`, int32.
+
+    Raises:
+        ValueError: If that is not an array of the shape and type of `like`.
+        Exception: Whatever the game's `planes` raises.
     """
-    planes = game.planes(state, seat)
-    if planes is not None:
-        return np.array(planes, np.uint8)
-    return padded_moves(moves, game.max_moves)
+    return view_of_seat(game, state, seat, moves, like=like).copy()
 
 
 def action_mask(num_actions: int, legal: Sequence[int]) -> NDArray[np.int8]:

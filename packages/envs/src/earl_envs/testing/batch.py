@@ -136,8 +136,9 @@ def _disagreement(game: Game, batch: Batch, index: int, expected: Position) -> s
         "state": (expected.state, batch.state(index)),
     }
     if expected.seat >= 0:
-        observation = observe(game, expected.state, expected.seat, batch.moves(index))
-        wanted["observation"] = (observation.tolist(), batch.observations[index].tolist())
+        shown = batch.observations[index]
+        right = observe(game, expected.state, expected.seat, batch.moves(index), like=shown)
+        wanted["observation"] = (right.tolist(), shown.tolist())
     for name, (right, got) in wanted.items():
         if right != got:
             return f"{name} must be {right}, got {got}"

@@ -8,7 +8,7 @@ from typing import final
 from earl_envs.text.reasoning import after_reasoning, without_reasoning
 
 _CUT = "\x00"
-_ANSWER_TAG = re.compile(r"</?(answer|action)>")
+_ANSWER_TAG = re.compile(r"</?(answer|action)>", re.IGNORECASE)
 _BRACE = re.compile(r"\\boxed\{|[{}]")
 _NAME = re.compile(r"\[([^\[\]]*)\]|\\boxed\{([^{}]*)\}")
 _LATEX_COMMAND = re.compile(r"\\[A-Za-z]+")
@@ -28,13 +28,13 @@ def find_answer(reply: str, *, cut: bool = False) -> str | AnswerFault:
     r"""Return the name of a move as the reply writes it, in time linear in the reply's length.
 
     1. Reasoning is taken out, as `without_reasoning` describes.
-    2. Structured answers are `<answer>...</answer>`, `<action>...</action>` (lower case) and
-       `\boxed{...}`. The one that closes last is final, wrong or right: nothing else of the reply
-       is considered. Its content is a name, bare or as `[name]`. Two different names are none, and
-       so is a digit beside a `[name]`, which could be another move; other words may stand there. A
-       closing tag that closes no tag of its kind leaves the reply without an answer, and so does an
-       opening one where no answer closes at all; one that opens after the last closing tag is
-       ignored.
+    2. Structured answers are `<answer>...</answer>`, `<action>...</action>` (in upper or lower
+       case) and `\boxed{...}`. The one that closes last is final, wrong or right: nothing else of
+       the reply is considered. Its content is a name, bare or as `[name]`. Two different names are
+       none, and so is a digit beside a `[name]`, which could be another move; other words may stand
+       there. A closing tag that closes no tag of its kind leaves the reply without an answer, and
+       so does an opening one where no answer closes at all; one that opens after the last closing
+       tag is ignored.
     3. A reply without any of these answers with its last complete `[name]`.
 
     Args:
@@ -113,7 +113,11 @@ def _last_tagged(text: str) -> _Answer:
         previous = tag
     if closing is None:
         return _NO_ANSWER if previous is None else (0, None)
-    if opening is None or f"<{opening[1]}>" != opening[0] or opening[1] != closing[1]:
+    if (
+        opening is None
+        or f"<{opening[1]}>" != opening[0]
+        or opening[1].lower() != closing[1].lower()
+    ):
         return (closing.end(), None)
     return (closing.end(), text[opening.end() : closing.start()])
 

@@ -26,8 +26,8 @@ class TurnResult:
     failures: Mapping[int, ParsedReply]
     """Games, by index, whose reply gave no legal move. They stay as they are."""
     errors: Mapping[int, Failure]
-    """Games, by index, whose own code failed to name its moves or to write its text. A game that
-    failed in the move itself is in `Batch.failed`."""
+    """Games, by index, whose own code failed to name its moves or to write its text. They end as
+    games that failed, as do those that failed in the move itself: see `Batch.failed`."""
 
 
 @final
@@ -60,18 +60,10 @@ class BatchText:
     def texts(self, indices: ArrayLike) -> list[str]:
         """Return what the seat to move is told in some games, empty where a game is over.
 
-        Raises:
-            Exception: Whatever the game's own `text` raises.
+        A game that fails to write its text ends there; see `Batch`.
         """
         games = self._checked_games(indices)
-        over = self._batch.seats[games] < 0
-        if self._board is not None:
-            texts = self._board.draw(self._batch.observations[games])
-            for place in np.flatnonzero(over).tolist():
-                texts[place] = ""
-            return texts
-        pairs = zip(games.tolist(), over.tolist(), strict=True)
-        return ["" if ended else self._text(game) for game, ended in pairs]
+        return self._texts(games, {})
 
     def turn(self, replies: Sequence[str], indices: ArrayLike | None = None) -> TurnResult:
         """Read one reply of the seat to move in some games, step those games, and write the texts.
@@ -94,14 +86,14 @@ class BatchText:
             game = int(games[place])
             parsed = attempt(self._protocol.parse, replies[place], self._batch.state(game))
             if isinstance(parsed, Failure):
-                errors[game] = parsed
+                self._end(game, parsed, errors)
             elif parsed.action is None:
                 failures[game] = parsed
             else:
                 actions[place] = parsed.action
         moved = actions >= 0
         self._batch.step(actions[moved], games[moved])
-        return TurnResult(texts=self._new_texts(games, errors), failures=failures, errors=errors)
+        return TurnResult(texts=self._texts(games, errors), failures=failures, errors=errors)
 
     def _checked_games(self, indices: ArrayLike) -> NDArray[np.intp]:
         games, num_games = np.asarray(indices), self._batch.batch_size
@@ -132,20 +124,26 @@ class BatchText:
         actions[~self._batch.legal_mask[games, actions]] = -1
         return actions
 
-    def _new_texts(self, games: NDArray[np.intp], errors: dict[int, Failure]) -> list[str]:
-        if self._board is not None:
-            return self.texts(games)
-        texts: list[str] = []
-        for game in games.tolist():
-            text = attempt(self._text, game) if self._batch.seats[game] >= 0 else ""
-            if isinstance(text, Failure):
-                errors.setdefault(game, text)
-                text = ""
-            texts.append(text)
+    def _texts(self, games: NDArray[np.intp], errors: dict[int, Failure]) -> list[str]:
+        if self._board is None:
+            return [self._text(game, errors) for game in games.tolist()]
+        texts = self._board.draw(self._batch.observations[games])
+        for place in np.flatnonzero(self._batch.seats[games] < 0).tolist():
+            texts[place] = ""
         return texts
 
-    def _text(self, game: int) -> str:
-        return self._batch.text(game, int(self._batch.seats[game]))
+    def _text(self, game: int, errors: dict[int, Failure]) -> str:
+        seat = int(self._batch.seats[game])
+        text = attempt(self._batch.text, game, seat) if seat >= 0 else ""
+        if not isinstance(text, Failure):
+            return text
+        self._end(game, text, errors)
+        return ""
+
+    def _end(self, game: int, failure: Failure, errors: dict[int, Failure]) -> None:
+        errors.setdefault(game, failure)
+        if isinstance(self._batch, GameBatch):  # compiled rules do not fail
+            self._batch.fail(game, failure.error)
 
 
 def _check_replies(replies: object, *, num_games: int) -> None:
