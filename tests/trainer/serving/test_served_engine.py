@@ -3,6 +3,7 @@
 import copy
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 import torch
@@ -192,8 +193,10 @@ def test_with_no_server_left_everything_fails_with_the_name_of_the_last(
     with pytest.raises(RunFailedError, match="http://a does not answer; no server is left"):
         collect(engine, 1)
     start_s = time.monotonic()
+    with suppress(RunFailedError):
+        collect(engine, 1)
     for work in (lambda: engine.generate([ask(2)]), lambda: engine.load_weights(1)):
-        with pytest.raises((RunFailedError, ValueError)):
+        with pytest.raises(RunFailedError, match="no server is left"):
             work()
     assert time.monotonic() - start_s < 5.0
     assert engine.version == 0
