@@ -28,8 +28,12 @@ class RecordingEngine(StreamingEngine):
 class SilentServer:
     """Is only closed."""
 
+    name, capacity_tokens, needs_folder = "http://x", 1, True
+
     async def close(self):
         pass
+
+    generate = pause = update_weights = resume = close
 
 
 @pytest.fixture

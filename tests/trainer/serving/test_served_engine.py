@@ -3,6 +3,7 @@
 import copy
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 import torch
@@ -192,8 +193,10 @@ def test_with_no_server_left_everything_fails_with_the_name_of_the_last(
     with pytest.raises(RunFailedError, match="http://a does not answer; no server is left"):
         collect(engine, 1)
     start_s = time.monotonic()
+    with suppress(RunFailedError):
+        collect(engine, 1)
     for work in (lambda: engine.generate([ask(2)]), lambda: engine.load_weights(1)):
-        with pytest.raises((RunFailedError, ValueError)):
+        with pytest.raises(RunFailedError, match="no server is left"):
             work()
     assert time.monotonic() - start_s < 5.0
     assert engine.version == 0
@@ -204,7 +207,7 @@ def test_an_interrupt_ends_all_replies_with_what_there_is(make_engine, fake_serv
     engine = make_engine(server)
     server.hold_after = 3
     threading.Thread(
-        target=lambda: (wait_until(lambda: server.num_tokens == 6), engine.interrupt())
+        target=lambda: (wait_until(lambda: server.num_tokens >= 7), engine.interrupt())
     ).start()
     replies = engine.generate([ask(0), ask(1), ask(2, max_new_tokens=1)])
     assert [list(reply.ids) for reply in replies] == [[12, 13, 14], [12, 13, 14], [12]]

@@ -112,6 +112,7 @@ class Fleet:
             RunFailedError: With the name of a server that did not; none generates any more then,
                 until weights are published that all take over.
         """
+        self._require_a_server()
         if self._has_weights:
             await self.halt()
         self._has_weights = True
@@ -155,8 +156,7 @@ class Fleet:
 
     def _home(self, sequence_id: int) -> _Place:
         """Return the place of a conversation; of a new one, where there is least to do."""
-        if self._end is not None:
-            raise self._end
+        self._require_a_server()
         home = self._homes.get(sequence_id)
         if home is None:
             home = min(self._places, key=lambda place: place.num_asked)
@@ -226,6 +226,10 @@ class Fleet:
                 self._lose(place, error)
 
         await asyncio.gather(*(do(place) for place in tuple(self._places)))
+
+    def _require_a_server(self) -> None:
+        if self._end is not None:
+            raise self._end
 
     def _lose(self, place: _Place, error: LostServerError) -> None:
         """Do without a server; what it was asked for is asked of the others."""
