@@ -29,7 +29,7 @@ HOMES = {
         "asynchronous/pool.py",
         "asynchronous/ray_placement.py",
     },
-    "vllm": {"rollout/vllm_library.py"},
+    "vllm": {"rollout/vllm_library.py", "serving/gloo_receiver.py"},
     "httpx": {"serving/http.py"},
 }
 
