@@ -28,7 +28,7 @@ def test_jobs_are_computed_one_after_the_other_by_a_warm_process(open_process, t
     [
         ("sleep", RewardFailure.TIMEOUT, "it took more than 0.6 s"),
         ("exit_at_once", RewardFailure.CRASH, "ended by exit status 3, after it printed 'last wo"),
-        ("fault", RewardFailure.CRASH, "ended by SIGSEGV"),
+        ("fault", RewardFailure.CRASH, "ended by signal 11"),
         ("babble", RewardFailure.CRASH, "its answer cannot be read"),
         ("hog_memory", RewardFailure.MEMORY, "it ran out of memory"),
     ],
