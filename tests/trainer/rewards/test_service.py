@@ -21,9 +21,11 @@ def test_every_ticket_has_the_value_of_its_own_job(open_service, transcript):
     assert [ticket.result(TIMEOUT_S).value for ticket in others] == list(range(20))
 
 
-def test_jobs_overlap_one_another_and_whatever_their_owner_does(open_service, transcript):
+def test_jobs_overlap_one_another_and_whatever_their_owner_does(
+    open_service, transcript, wait_until
+):
     service = open_service("sleep", num_processes=4)
-    service.submit("odd_rewards:sleep", transcript(0)).result(TIMEOUT_S)
+    wait_until(lambda: len(service.pids()) == 4)
     start_s = time.monotonic()
     tickets = [service.submit("odd_rewards:sleep", transcript(0.5)) for _ in range(8)]
     time.sleep(1.0)  # The owner's own work.

@@ -47,7 +47,7 @@ def spin(transcript):
 def hog_memory(transcript):
     hoard = []
     while True:
-        hoard.append(bytearray(64 * 1024**2))
+        hoard.append(bytearray(16 * 1024**2))
 
 
 def exit_at_once(transcript):
