@@ -1,17 +1,11 @@
-"""The example's functions score games as their first lines say, and its command runs."""
+"""The example's functions score games as they say."""
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 from earl_trainer.rewards.transcript import GameTranscript, Transcript
 
 ROOT = Path(__file__).parents[2]
-EARL = Path(sys.executable).with_name("earl")
 
 
 def load_example():
@@ -54,24 +48,7 @@ def test_the_centre_counts_for_who_took_it():
     assert example.centre(played(0, (moves, 1.0))) == 0.0
 
 
-@pytest.mark.slow
-def test_the_documented_command_trains_with_them(tmp_path):
-    said = (ROOT / "examples" / "own_rewards.py").read_text()
+def test_the_guide_shows_the_examples_command():
     functions = "examples.own_rewards:quick_win=0.3,examples.own_rewards:centre=0.1"
-    assert functions in said
-    assert functions in (ROOT / "docs" / "rewards.md").read_text()
-    quick = [
-        "--warmup.num-steps", "4", "--learner.num-steps", "2", "--rollout.num-episodes", "32",
-        "--evaluation.num-games", "20", "--model.hidden-size", "32", "--model.num-layers", "2",
-        "--model.num-heads", "2", "--tracking.wandb", "disabled",
-    ]  # fmt: skip
-    ran = subprocess.run(
-        [EARL, "train", "tictactoe-async", "--reward.functions", functions, *quick,
-         "--run-dir", tmp_path / "run"],
-        cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=200,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    rows = map(json.loads, (tmp_path / "run" / "episodes.jsonl").read_text().splitlines())
-    rewarded = [row["rewards"] for row in rows if row["phase"] == "rl"]
-    assert len(rewarded) == 64
-    assert {row["centre"] for row in rewarded} == {0.0, 1.0}
+    for path in ("examples/own_rewards.py", "docs/rewards.md"):
+        assert functions in (ROOT / path).read_text()

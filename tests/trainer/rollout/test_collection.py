@@ -123,5 +123,5 @@ def test_episodes_are_judged_as_they_end_while_others_are_played(
     playing_s = policy.slept_s
     assert computing_s > 1.5
     # One after the other it would be their sum.
-    assert took_s < computing_s + playing_s - 0.5
+    assert took_s < computing_s + playing_s - 0.25
     assert 0.0 < collection.figures["reward/wait_s"] < computing_s - 0.5

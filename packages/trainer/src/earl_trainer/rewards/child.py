@@ -149,7 +149,7 @@ def _compute(functions: Mapping[str, RewardCallable], job: Job) -> Answer:
 
 
 def _has_children() -> bool:
-    """Say whether something goes on that the function started; take leave of what has ended."""
+    """Say whether something goes on that the function started; reap what has ended."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

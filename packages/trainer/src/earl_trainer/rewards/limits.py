@@ -46,7 +46,8 @@ class RewardLimits:
 
 def _lower(kind: int, value: int) -> None:
     _, hard = resource.getrlimit(kind)
-    resource.setrlimit(kind, (_least(value, hard),) * 2)
+    limit = _least(value, hard)
+    resource.setrlimit(kind, (limit, limit))
 
 
 def _least(value: int, hard: int) -> int:

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import math
 import os
 import pickle
 import secrets
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from threading import Event
 from typing import Any, final
 
@@ -30,6 +32,8 @@ _MAX_ANSWER_BYTES = 64 * 1024
 _SHOWN_OUTPUT_BYTES = 200
 # Of what ends a process from outside, and says nothing of what it was computing.
 _FROM_OUTSIDE = {-signal.SIGKILL, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT}
+# What reading raises where the process has ended, or its answer is none of `child`'s.
+_UNREADABLE = (EOFError, OSError, ValueError, RecursionError)
 _CHILD = (
     "import sys; sys.path[:] = {path!r}; "
     "from earl_trainer.rewards.child import main; main({handle}, {mark!r})"
@@ -77,12 +81,7 @@ class RewardProcess:
         self._num_jobs = 0
         self.is_usable = self._killed = False
         try:
-            self._output = os.memfd_create("output")
-            # Shared by all writers, so that emptying it between jobs makes them begin anew.
-            fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
-            self._channel, other = socket.socketpair()
-            with other:
-                self._process = self._start(other)
+            self._start()
         except OSError as error:
             raise RewardStartError(f"a reward process does not start: {error}") from error
         try:
@@ -107,7 +106,7 @@ class RewardProcess:
         self._num_jobs += 1
         job = Job(number=self._num_jobs, target=target, transcript=transcript)
         try:
-            answer = self._ask(job, start_s + self._limits.wall_s)
+            outcome = self._read(self._ask(job, start_s + self._limits.wall_s))
         except TimeoutError:
             self.kill()
             why = f"it took more than {self._limits.wall_s:g} s"
@@ -117,18 +116,9 @@ class RewardProcess:
             outcome = RewardOutcome(
                 failure=RewardFailure.CRASH, detail="it was stopped, as the service was closed"
             )
-        except (EOFError, OSError, ValueError):
+        except _UNREADABLE:
             outcome = self._explain_end()
-        else:
-            outcome = self._read(answer)
-        if outcome is None:
-            return None
-        return RewardOutcome(
-            value=outcome.value,
-            failure=outcome.failure,
-            detail=outcome.detail,
-            took_s=time.monotonic() - start_s,
-        )
+        return outcome and replace(outcome, took_s=time.monotonic() - start_s)
 
     def kill(self) -> None:
         """End the process and everything that it has started; again does nothing."""
@@ -145,19 +135,30 @@ class RewardProcess:
         self._channel.close()
         os.close(self._output)
 
-    def _start(self, other: socket.socket) -> "subprocess.Popen[bytes]":
+    def _start(self) -> None:
         # The folder that the run was started in comes last, behind everything installed.
         path = [*(str(entry) or os.getcwd() for entry in sys.path), os.getcwd()]
-        code = _CHILD.format(path=path, handle=other.fileno(), mark=self._mark)
-        return subprocess.Popen(
-            [sys.executable, "-P", "-c", code],
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=self._output,
-            pass_fds=(other.fileno(),),
-            start_new_session=True,
-            env={**os.environ, MARK: self._mark},
-        )
+        with ExitStack() as undo:
+            self._output = os.memfd_create("output")
+            undo.callback(os.close, self._output)
+            # Shared by all writers, so that emptying it between jobs makes them begin anew.
+            fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
+            self._channel, other = socket.socketpair()
+            undo.callback(self._channel.close)
+            with other:
+                self._process = subprocess.Popen(
+                    [
+                        *(sys.executable, "-P", "-c"),
+                        _CHILD.format(path=path, handle=other.fileno(), mark=self._mark),
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._output,
+                    stderr=self._output,
+                    pass_fds=(other.fileno(),),
+                    start_new_session=True,
+                    env={**os.environ, MARK: self._mark},
+                )
+            undo.pop_all()
 
     def _set_up(self, orders: Orders, timeout_s: float | int) -> None:
         deadline_s = time.monotonic() + timeout_s
@@ -170,7 +171,7 @@ class RewardProcess:
             ) from error
         except _StoppedError as error:
             raise RewardStartError("the service was closed") from error
-        except (EOFError, OSError, ValueError) as error:
+        except _UNREADABLE as error:
             outcome = self._explain_end()
             why = "it was killed" if outcome is None else outcome.detail
             raise RewardStartError(
@@ -203,7 +204,10 @@ class RewardProcess:
                 body = receive_frame(
                     self._channel, timeout_s=max(_POLL_S, left_s), max_bytes=_MAX_ANSWER_BYTES
                 )
-                return json.loads(body)
+                answer = json.loads(body)
+                if not isinstance(answer, dict):
+                    raise ValueError("an answer must be an object")
+                return answer
             if self._stop.is_set():
                 raise _StoppedError
             if ended:
@@ -212,19 +216,19 @@ class RewardProcess:
                 raise TimeoutError
 
     def _has_ended(self) -> bool:
-        """Look without taking leave, after which its number could be somebody else's."""
+        """Look without reaping, after which its number could be somebody else's."""
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, options) is not None
 
     def _read(self, answer: dict[str, Any]) -> RewardOutcome:  # Any: parsed JSON
-        kind = answer.get("failure")
+        value, kind = answer.get("value"), answer.get("failure")
         failure = None if kind is None else RewardFailure(kind)
+        if failure is None and not (isinstance(value, float) and math.isfinite(value)):
+            raise ValueError("an answer must hold a value or a failure")
         # What is left running ends with the job, and after a lack of memory nothing is certain.
         if answer.get("children") or failure is RewardFailure.MEMORY:
             self.kill()
-        return RewardOutcome(
-            value=answer.get("value"), failure=failure, detail=answer.get("detail", "")
-        )
+        return RewardOutcome(value=value, failure=failure, detail=str(answer.get("detail", "")))
 
     def _explain_end(self) -> RewardOutcome | None:
         """Say why the process has ended; None for what came from outside."""
@@ -245,7 +249,9 @@ class RewardProcess:
         if status == -signal.SIGXCPU:
             why = f"it took more than {self._limits.cpu_s} s of the processor"
             return RewardOutcome(failure=RewardFailure.TIMEOUT, detail=why)
-        end = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        end = f"exit status {status}"
+        if status < 0:
+            end = f"signal {-status} ({signal.strsignal(-status)})"
         return RewardOutcome(
             failure=RewardFailure.CRASH, detail=f"its process ended by {end}{said}"
         )
