@@ -231,8 +231,8 @@ def test_who_is_started_anew_gets_the_newest_weights_before_it_is_granted_anythi
 def test_faster_workers_are_granted_more(group):
     pool = Pool(group, 2)
     collect(pool, batch=12, cores=(1, 3), steps=1)
-    shares = [sum(worker == each for worker, _, _ in pool.history[:12]) for each in range(2)]
-    assert shares == [3, 9]
+    shares = [sum(worker == each for worker, _, _ in pool.history[:24]) for each in range(2)]
+    assert shares == [6, 18]
 
 
 def test_a_better_split_is_shown_at_every_batch_and_said_once_in_the_end(group):

@@ -1,6 +1,5 @@
 """Workers as processes of a Ray cluster."""
 
-import copy
 import os
 import signal
 import threading
@@ -118,14 +117,18 @@ def versions_of(pool, worker, number):
         assert time.monotonic() < deadline_s
 
 
-def test_a_worker_that_is_killed_in_a_broadcast_is_named_and_the_others_go_on(
+def test_a_worker_that_dies_or_hangs_in_a_broadcast_is_named_and_the_others_go_on(
     wide_pool, wide_model
 ):
-    pool, model = wide_pool, copy.deepcopy(wide_model)
-    rules = BroadcastRules(host=own_address(), bucket_bytes=4 << 20, timeout_s=20.0, check=True)
+    pool, model = wide_pool, wide_model
+    rules = BroadcastRules(host=own_address(), bucket_bytes=4 << 20, timeout_s=3.0, check=True)
     publication = BroadcastPublication(pool, pool.receivers, rules)
-    publication.publish(model, 1, [0, 1])
-    assert pool.wait_for_weights(60.0)
+
+    def publish_to(workers, version):
+        publication.publish(model, version, workers)
+        assert pool.wait_for_weights(60.0)
+
+    publish_to([0, 1], 1)
     assert versions_of(pool, 1, 0) == {1}
 
     # It stops reading, so that the broadcast is under way when it dies.
@@ -135,41 +138,26 @@ def test_a_worker_that_is_killed_in_a_broadcast_is_named_and_the_others_go_on(
     start_s = time.monotonic()
     with pytest.raises(LostRolloutWorkerError, match="worker 1 is gone: its process has ended"):
         publication.publish(model, 2, [0, 1])
-    assert 0.9 < time.monotonic() - start_s < 10.0
+    assert time.monotonic() - start_s < 10.0
     assert versions_of(pool, 0, 1) == {1}
 
-    # The other one gets them alone; the one that took the lost one's place does afterwards.
+    # The other one gets them alone; the one that takes the lost one's place does afterwards.
     publication.forget(1)
-    publication.publish(model, 2, [0])
-    assert pool.wait_for_weights(60.0)
+    publish_to([0], 2)
     assert versions_of(pool, 0, 2) == {2}
     pool.restart(1)
-    publication.publish(model, 2, [1])
-    assert pool.wait_for_weights(60.0)
+    publish_to([1], 2)
     assert versions_of(pool, 1, 3) == {2}
-    publication.publish(model, 3, [0, 1])
-    assert pool.wait_for_weights(60.0)
-    assert versions_of(pool, 0, 4) == versions_of(pool, 1, 5) == {3}
 
-
-def test_a_worker_that_hangs_in_a_broadcast_is_named_in_time_and_can_be_replaced(
-    wide_pool, wide_model
-):
-    pool = wide_pool
-    rules = BroadcastRules(host=own_address(), bucket_bytes=4 << 20, timeout_s=3.0)
-    publication = BroadcastPublication(pool, pool.receivers, rules)
-    publication.publish(wide_model, 1, [0, 1])
-    assert pool.wait_for_weights(60.0)
     os.kill(pool.pids()[0], signal.SIGSTOP)
     start_s = time.monotonic()
     with pytest.raises(LostRolloutWorkerError, match="worker 0 is gone: it took no part"):
-        publication.publish(wide_model, 2, [0, 1])
-    assert time.monotonic() - start_s < 10.0
+        publication.publish(model, 3, [0, 1])
+    assert time.monotonic() - start_s < 15.0
     publication.forget(0)
     pool.restart(0)
-    publication.publish(wide_model, 2, [0, 1])
-    assert pool.wait_for_weights(60.0)
-    assert versions_of(pool, 0, 0) == {2}
+    publish_to([0, 1], 3)
+    assert versions_of(pool, 0, 4) == versions_of(pool, 1, 5) == {3}
 
 
 def test_closing_ends_the_processes_whatever_they_do(pool, tiny_model):

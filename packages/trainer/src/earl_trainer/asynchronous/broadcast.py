@@ -142,8 +142,10 @@ class BroadcastPublication:
         missing = dict(zip(workers, map(device_key, range(1, size)), strict=True))
         while missing := {worker: key for worker, key in missing.items() if not store.check([key])}:
             self._require_time(list(missing), deadline_s, rules.timeout_s)
-            for why in self._receivers.hear(_POLL_S).values():
-                raise BrokenBroadcastError(why or "a receiver went on before all were there")
+            for worker, why in self._receivers.hear(_POLL_S).items():
+                # Who has signed in says no more than that it waited for the missing.
+                if worker in missing:
+                    raise BrokenBroadcastError(why or "it did not sign in")
         group = open_group(store, size=size, device_id=device_id, timeout_s=rules.timeout_s)
         self._hear(workers, rules.timeout_s)
         self._members = workers

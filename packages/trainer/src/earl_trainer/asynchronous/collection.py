@@ -108,8 +108,8 @@ class BackgroundCollection:
         """Hand the workers new weights, once all have those before; they go on generating.
 
         Args:
-            model: Stays as it is until the next call of this or the end of the next `collect`.
-            version: Of its weights.
+            model: Its weights stay as they are until the next `collect` has returned.
+            version: Of them.
         """
         self._newest = model, version
         if self._version is not None and version < self._version + self._rules.publish_every:
@@ -168,8 +168,8 @@ class BackgroundCollection:
         if not self._closed and proposal is not None and proposal.sentence:
             self._note(proposal.sentence)
         self._closed = True
-        self._publication.close()
         self._workers.close()
+        self._publication.close()
         self._on_close()
 
     def _admit(self) -> None:

@@ -2,10 +2,11 @@
 
 from typing import Any, final
 
+import earl_trainer.parallel.ray_ranks  # noqa: F401 - says how Ray is to start its processes
 from earl_trainer.asynchronous.placement import AsyncPlacement
 from earl_trainer.types import RunFailedError
 
-import ray  # isort: skip - whoever joined the cluster has said how it starts its processes
+import ray  # isort: skip - after it
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
