@@ -15,6 +15,7 @@ SLOWER = ("gymnasium", "pettingzoo", "strong", "spawn")
 QUICK = [name for name in CHECKS if not name.startswith(SLOWER)]
 DECIDED = ["breakthrough", "clobber", "connect_four", "hex", "kuhn_poker", "leduc_poker",
            "liars_dice", "othello", "pentago", "tic_tac_toe"]  # fmt: skip
+UNSOLVED_AT_RANDOM = {"earl/Mastermind-v0": {"moves_matter"}}
 UNDECIDED = ["goofspiel", "matrix_rps", "pig"]
 
 
@@ -22,15 +23,15 @@ UNDECIDED = ["goofspiel", "matrix_rps", "pig"]
 @pytest.mark.parametrize(
     ("game_id", "notes"),
     [
-        *((game_id, {}) for game_id in sorted(GAMES)),
-        *((f"openspiel/{name}-v0", {}) for name in DECIDED),
+        *((game_id, UNSOLVED_AT_RANDOM.getset()) for game_id in sorted(GAMES)),
+        *((f"openspiel/{name}-v0", set()) for name in DECIDED),
         *((f"openspiel/{name}-v0", {"strong_beats_random"}) for name in UNDECIDED),
     ],
 )
 def test_listed_games_are_sound(game_id, notes):
     # In a process of its own, as a user would: the checker of annotations that these tests run
     # under makes a million calls of the rules several times slower.
-    code = f"from earl_envs.testing import check_game; print(*check_game({game_id!r}).notes, sep='\\n')"
+    code = f"from earl_envs.testing import check_game; print(*check_game({game_id!r}).notes)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert set(ended.stdout.split()) == notes

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+import types
 
 import pytest
 from earl_envs.testing import check_game
@@ -58,10 +59,13 @@ def test_a_game_that_only_this_process_knows_is_noted(stones, findings_of):
 
 
 @pytest.mark.slow
-def test_a_module_that_the_worker_does_not_find_is_caught(module, stones, findings_of, monkeypatch):
-    (found,) = findings_of("spawn_worker", stones, num_games=2, entry="no_such_module:Stones")
+def test_a_module_that_the_worker_does_not_find_is_caught(stones, findings_of, monkeypatch):
+    here = types.ModuleType("earl_made_here")
+    here.Stones = stones
+    monkeypatch.setitem(sys.modules, "earl_made_here", here)
+    (found,) = findings_of("spawn_worker", stones, num_games=2, entry="earl_made_here:Stones")
     assert found.startswith("a spawned process cannot play the game: ValueError: game 'liar/")
-    assert "No module named 'no_such_module'" in found
+    assert "No module named 'earl_made_here'" in found
 
 
 @pytest.mark.slow

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from earl_envs.boundary import Failure, attempt
 from earl_envs.faces.registration import text_id
+from earl_envs.game import Game
+from earl_envs.record import start_position
 from earl_envs.testing.context import Context
 from earl_envs.testing.faces import make_known
 from earl_envs.testing.finding import Finding
@@ -70,9 +72,8 @@ def gymnasium_text_vector(context: Context) -> Iterator[Finding]:
             yield Finding(wrong=f"gymnasium.make_vec({env_id!r}) raises {made.error}")
             return
         make = partial(gymnasium.make, env_id, **context.params)
-        protocol = TextProtocol(context.game)
         singles = [
-            _Talking(make, context.seed + index, protocol) for index in range(_NUM_TEXT_ENVS)
+            _Talking(make, context.seed + index, context.game) for index in range(_NUM_TEXT_ENVS)
         ]
         yield from _findings(context, made, mode, singles, f"of words in mode {mode.value}")
 
@@ -106,15 +107,28 @@ class _Single:
 class _Talking(_Single):
     """One that takes words."""
 
-    def __init__(self, make: Callable[[], Any], seed: int, protocol: TextProtocol) -> None:
+    def __init__(self, make: Callable[[], Any], seed: int, game: Game) -> None:
         super().__init__(make, seed)
-        self._protocol = protocol
+        self._protocol = TextProtocol(game)
+        self._followed: tuple[int, int] = (-1, 0)  # seed, and number of moves
+        self._state: Any = None
 
     def choose(self, rng: np.random.Generator) -> int | str:
-        position = self.env.record().positions()[-1]
-        if not position.legal:
+        game, state = self._protocol.game, self._follow()
+        if game.returns(state) is not None:
             return ""
-        return self._protocol.format_move(position.state, int(rng.choice(position.legal)))
+        return self._protocol.format_move(state, int(rng.choice(game.legal(state))))
+
+    def _follow(self) -> Any:  # noqa: ANN401 - each game has its own state
+        """Return the state; a whole replay for every reply would take a square of the moves."""
+        record = self.env.record()
+        if record.seed != self._followed[0]:
+            self._state = start_position(self._protocol.game, record.seed).state
+            self._followed = (record.seed, 0)
+        for move in record.moves[self._followed[1] :]:
+            self._state = self._protocol.game.apply(self._state, move)
+        self._followed = (record.seed, len(record.moves))
+        return self._state
 
 
 def _findings(
