@@ -270,6 +270,12 @@ def check_figures(rows: Sequence[Row]) -> dict[str, Figure]:
         "openspiel_games_passing_check": Figure(
             value=sum(row["passed"] for row in adapted), unit="games", goal=">= 10"
         ),
+        # Those about which no check had to say that it could not decide.
+        "openspiel_games_decided": Figure(
+            value=sum(row["passed"] and not row["notes"] for row in adapted),
+            unit="games",
+            goal=">= 10",
+        ),
     }
 
 

@@ -1,5 +1,6 @@
 """Game ids: built in, registered, installed, unknown."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -7,7 +8,13 @@ import textwrap
 import pytest
 from earl_envs import game_ids, make_game, register_game
 from earl_envs.games.tic_tac_toe import TicTacToe
-from earl_envs.registry import FAMILIES, GAMES, GameRegistry
+from earl_envs.registry import (
+    FAMILIES,
+    GAMES,
+    REGISTERED_VARIABLE,
+    GameRegistry,
+    is_local_game,
+)
 
 TIC_TAC_TOE = "earl_envs.games.tic_tac_toe:TicTacToe"
 
@@ -203,3 +210,107 @@ for game_id in (5, None, ["me/Mine-v0"], b"me/Mine-v0"):
 assert "me/Mine-v0" not in earl_envs.game_ids()
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_process_started_later_knows_what_was_registered_by_name(monkeypatch):
+    monkeypatch.delenv(REGISTERED_VARIABLE, raising=False)
+    parent = GameRegistry()
+    parent.register("me/ByPath-v0", TIC_TAC_TOE)
+    parent.register("me/Other-v0", TIC_TAC_TOE)
+    parent.register("me/ByClass-v0", TicTacToe)
+    child = GameRegistry()
+    assert {"me/ByPath-v0", "me/Other-v0"} < set(child.ids())
+    assert type(child.make("me/ByPath-v0")) is TicTacToe
+    with pytest.raises(ValueError, match="unknown game 'me/ByClass-v0'"):
+        child.make("me/ByClass-v0")
+    assert [parent.is_local(f"me/{name}-v0") for name in ("ByClass", "ByPath", "No")] == [
+        *(True, False, False)
+    ]
+    parent.forget("me/ByPath-v0")
+    child.register("me/Own-v0", TIC_TAC_TOE)
+    assert {"me/Own-v0", "me/Other-v0"} < set(GameRegistry().ids())
+
+
+def test_a_process_registers_what_it_inherited_once_more(monkeypatch):
+    # The module of a game may register it when it is imported, in every process anew.
+    monkeypatch.setenv(REGISTERED_VARIABLE, "me/Heir-v0=no_such_module:Game")
+    registry = GameRegistry()
+    registry.register("me/Heir-v0", TicTacToe)
+    assert type(registry.make("me/Heir-v0")) is TicTacToe
+    with pytest.raises(ValueError, match="already taken"):
+        registry.register("me/Heir-v0", TicTacToe)
+    assert REGISTERED_VARIABLE not in os.environ, "a class is known to this process only"
+
+
+@pytest.mark.parametrize("value", ["", ";", "me/X-v0", "x=a:B", "me/X-v0=a", "=;="])
+def test_what_is_no_game_in_the_environment_is_left_out(monkeypatch, value):
+    monkeypatch.setenv(REGISTERED_VARIABLE, value)
+    assert not any(game_id.endswith("/X-v0") for game_id in GameRegistry().ids())
+
+
+def test_games_of_packages_are_not_local():
+    assert not is_local_game("earl/TicTacToe-v0")
+
+
+SPAWN = """
+import multiprocessing
+import gymnasium
+import earl_envs
+
+def look(game_id):
+    game = type(earl_envs.make_game(game_id)).__name__
+    return game, gymnasium.make(game_id).reset(seed=0)[0].shape
+
+if __name__ == "__main__":
+    earl_envs.register_game("me/Far-v0", "earl_far_game:Far")
+    spawn = multiprocessing.get_context("spawn")
+    with spawn.Pool(1) as pool:
+        print(pool.apply_async(look, ("me/Far-v0",)).get(timeout=60))
+    for game_id in ("me/Far-v0", "me/Far-Text-v0"):
+        options = {"context": "spawn", "shared_memory": False}
+        envs = gymnasium.make_vec(game_id, 2, vectorization_mode="async", vector_kwargs=options)
+        seen, _ = envs.reset(seed=0)
+        print(len(seen))
+        envs.close()
+"""
+RAY = """
+import ray
+import earl_envs
+
+earl_envs.register_game("me/Far-v0", "earl_far_game:Far")
+ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False)
+
+@ray.remote
+def look():
+    import earl_envs
+    batch = earl_envs.make_batch("me/Far-v0", batch_size=2, seed=0)
+    batch.step([4, 4])
+    return type(batch.game).__name__, batch.num_moves.tolist()
+
+print(ray.get(look.remote(), timeout=90))
+ray.shutdown()
+"""
+
+
+def _run_beside_a_game(tmp_path, script):
+    """Run a script in a folder with a game that nothing installs; return its last lines."""
+    (tmp_path / "earl_far_game.py").write_text(
+        "from earl_envs.games.tic_tac_toe import TicTacToe\n\nclass Far(TicTacToe): pass\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    ended = subprocess.run(
+        [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=150
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_spawned_workers_find_a_game_registered_by_name(tmp_path):
+    assert _run_beside_a_game(tmp_path, SPAWN) == ["('Far', (2, 3, 3))", "2", "2"]
+
+
+@pytest.mark.slow
+def test_ray_tasks_find_a_game_registered_by_name(tmp_path):
+    pytest.importorskip("ray")
+    assert _run_beside_a_game(tmp_path, RAY)[-1] == "('Far', [1, 1])"

@@ -234,8 +234,9 @@ def test_the_start_is_judged_by_time_and_memory(bench):
 
 
 def test_checked_games_are_counted(bench):
-    def checked(game, passed):
-        return {"peer": "earl", "game": game, "variant": "check_game", "passed": passed}
+    def checked(game, passed, notes=""):
+        row = {"peer": "earl", "game": game, "variant": "check_game", "passed": passed}
+        return {**row, "notes": notes}
 
     rows = [checked(f"earl/{name}-v0", True) for name in "ABCDEFGHIJKLM"]
     rows += [checked(f"openspiel/g{i}-v0", i > 0) for i in range(11)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from earl_envs.end_reason import EndReason
-from earl_envs.faces.episode import Episode, EpisodeKey, Table, ending, next_key
+from earl_envs.faces.episode import Episode, EpisodeKey, Table, ending, next_key, seat_word
 from earl_envs.record import start_position
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,13 +33,24 @@ def test_chance_depends_on_seed_and_episode():
 
 def test_draws_are_even_whichever_part_of_the_key_changes():
     legal = [2, 3, 5, 7]
+    key = EpisodeKey(seed=0, episode=0)
     for draws in (
-        [EpisodeKey(seed=seed, episode=0).draw(0, legal) for seed in range(2000)],
-        [EpisodeKey(seed=0, episode=episode).draw(0, legal) for episode in range(2000)],
-        [EpisodeKey(seed=2**70, episode=0).draw(move, legal) for move in range(2000)],
+        [EpisodeKey(seed=seed, episode=0).draw("g", 0, 0, legal) for seed in range(2000)],
+        [EpisodeKey(seed=0, episode=episode).draw("g", 0, 0, legal) for episode in range(2000)],
+        [EpisodeKey(seed=2**70, episode=0).draw("g", 0, move, legal) for move in range(2000)],
+        [key.draw(f"me/G-v{version}", 0, 0, legal) for version in range(2000)],
+        [key.draw("g", seat, 0, legal) for seat in range(2000)],
     ):
         # Five standard deviations of a binomial with 2,000 draws and probability 1/4.
         assert all(abs(draws.count(action) - 500) < 97 for action in legal)
+
+
+def test_draws_of_a_seat_of_a_game_are_the_same_in_every_process():
+    assert seat_word("earl/TicTacToe-v0", 1) == 9_024_603_878_791_810_345
+    key = EpisodeKey(seed=5, episode=3)
+    assert [key.draw("earl/TicTacToe-v0", 1, move, range(9)) for move in range(8)] == [
+        *(2, 3, 1, 5, 5, 2, 1, 7)
+    ]
 
 
 @given(st.lists(st.integers(0, 2), max_size=11))

@@ -68,11 +68,12 @@ def test_its_chance_is_the_seats_stream_of_the_episode():
     assert opponent.drawn[2] == opponent.drawn[0], "an episode begins its streams anew"
 
 
-def test_the_random_one_draws_by_the_key_and_the_number_of_moves():
+def test_the_random_one_draws_by_game_and_seat_the_key_and_the_number_of_moves():
     for moves in ((), (4, 0), (0, 1, 2, 4, 3, 5)):
         episode = answer_to(others("random", seat=1), moves)
         legal = [action for action in range(9) if action not in moves]
-        assert episode.moves[len(moves)] == KEY.draw(len(moves), legal)
+        drawn = KEY.draw("earl/TicTacToe-v0", 0, len(moves), legal)
+        assert episode.moves[len(moves)] == drawn
 
 
 def test_one_member_of_a_pool_is_met_all_episode_long():

@@ -211,6 +211,8 @@ def test_unknown_options_and_early_calls_are_refused():
     for env in (pettingzoo_env("earl/TicTacToe-v0"), pettingzoo_parallel_env("earl/TicTacToe-v0")):
         with pytest.raises(ValueError, match="no option 'speed'"):
             env.reset(seed=0, options={"speed": 1})
+        with pytest.raises(ValueError, match="no option 'options'"):
+            env.reset(seed=0, options={"options": {"speed": 1}})
         with pytest.raises(ValueError, match="never begun"):
             env.step({"player_0": 0, "player_1": 0})
         with pytest.raises(ValueError, match="no episode has begun"):

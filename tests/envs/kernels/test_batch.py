@@ -205,6 +205,29 @@ def test_drawn_actions_stay_as_they_are_until_the_next_are_asked_for():
             assert batch.moves(index) == (*before[index], kept[index])
 
 
+@pytest.mark.parametrize("game_id", IDS)
+def test_moves_drawn_ahead_of_given_ones_are_those_that_would_be_drawn(game_id):
+    fast, slow = _pair(game_id, batch_size=6, seed=4, autoreset=True)
+    for turn in range(70):
+        fast.step(fast.random_actions().copy())
+        slow.step(slow.random_actions())
+        if turn % 7 == 3:  # not asked for in between
+            others = [legal[-1] for legal in map(slow.legal, range(6))]
+            for batch in (fast, slow):
+                batch.step(others)
+        np.testing.assert_array_equal(fast.random_actions(), slow.random_actions())
+    _assert_same(fast, slow)
+
+
+def test_refused_moves_leave_the_drawn_ones_as_they_were():
+    batch = make_batch("earl/TicTacToe-v0", batch_size=3, seed=0, autoreset=True, backend="numba")
+    batch.step(batch.random_actions())
+    drawn = batch.random_actions().tolist()
+    with pytest.raises(ValueError, match="action 9 is illegal in game 0"):
+        batch.step([9, 9, 9])
+    assert batch.random_actions().tolist() == drawn
+
+
 @pytest.mark.parametrize("deed", ["step", "step one", "restart"])
 def test_actions_drawn_ahead_are_dropped_when_something_else_happens(deed):
     fast, slow = _pair("earl/ConnectFour-v0", batch_size=6, seed=2, autoreset=True)
@@ -261,10 +284,12 @@ def test_other_sizes_of_the_board_have_no_kernel():
 def test_a_second_process_finds_the_compiled_code(tmp_path):
     code = """
 import earl_envs
-from earl_envs.kernels.batch import _loops
+from earl_envs.kernels.stepping import make_draw, make_step
+from earl_envs.kernels.tic_tac_toe import RULES
 batch = earl_envs.make_batch("earl/TicTacToe-v0", batch_size=2, seed=0, backend="numba")
 batch.step(batch.random_actions())
-print([len(loop.stats.cache_hits) for loop in _loops("tic_tac_toe", everyone=True, parallel=False)])
+loops = [make(RULES, everyone=True, parallel=False) for make in (make_step, make_draw)]
+print([len(loop.stats.cache_hits) for loop in loops])
 """
     env = {"NUMBA_CACHE_DIR": str(tmp_path), "PATH": ""}
     runs = [

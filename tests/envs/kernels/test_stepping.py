@@ -27,7 +27,7 @@ def memory() -> Arena:
 def _moves(memory: Arena, actions: list[int], indices: list[int]) -> int:
     memory.arrays[arena.ACTIONS][: len(actions)] = actions
     memory.arrays[arena.INDICES][: len(indices)] = indices
-    return STEP(memory.block, len(actions), arena.ACTIONS, NOWHERE, False)
+    return STEP(memory.block.ctypes.data, len(actions), arena.ACTIONS, NOWHERE, False)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_returns_how_many_games_a_step_finished(memory):
 def test_draw_fills_in_legal_actions_of_the_games_named(memory):
     memory.arrays[arena.LEGAL][:] = [1 << 4, 1 << 7, 1 << 2]
     memory.arrays[arena.INDICES][:2] = [2, 0]
-    DRAW(memory.block, 2, arena.DRAWN)
+    DRAW(memory.block.ctypes.data, 2, arena.DRAWN)
     assert memory.arrays[arena.DRAWN][:2].tolist() == [2, 4]
 
 
@@ -76,13 +76,13 @@ def test_a_step_draws_the_next_moves_where_it_is_told_to():
     step = make_step(RULES, everyone=True, parallel=False)
     draw = make_draw(RULES, everyone=True, parallel=False)
     for batch in (ahead, asked):
-        draw(batch._block, many, arena.DRAWN)
+        draw(batch._address, many, arena.DRAWN)
     for turn in range(20):
         source, following = (arena.DRAWN, arena.DRAWN_NEXT)[:: 1 - 2 * (turn % 2)]
         sound = turn % 3 == 0
-        finished = step(ahead._block, many, source, following, sound)
-        assert step(asked._block, many, source, NOWHERE, sound) == finished == ahead.done.sum()
-        draw(asked._block, many, following)
+        finished = step(ahead._address, many, source, following, sound)
+        assert step(asked._address, many, source, NOWHERE, sound) == finished == ahead.done.sum()
+        draw(asked._address, many, following)
         np.testing.assert_array_equal(ahead._arrays[following], asked._arrays[following])
     assert ahead.episodes.min() > 0
 
@@ -106,10 +106,10 @@ def test_parallel_loops_make_the_same_moves():
     for turn in range(30):
         serial.step(serial.random_actions())
         if turn == 0:
-            draw(parallel._block, many, arena.DRAWN)
+            draw(parallel._address, many, arena.DRAWN)
         source, following = (arena.DRAWN, arena.DRAWN_NEXT)[:: 1 - 2 * (turn % 2)]
         sound = turn % 3 == 0
-        step(parallel._block, many, source, following, sound)
+        step(parallel._address, many, source, following, sound)
     np.testing.assert_array_equal(parallel._block[192:], serial._block[192:])
 
 

@@ -77,14 +77,15 @@ def sealed():
 
 @pytest.fixture
 def register(monkeypatch):
-    """Register a class for this test only, and return its id."""
+    """Register a class for this test only, itself or by name, and return its id."""
+    monkeypatch.setenv(registry.REGISTERED_VARIABLE, "")
     monkeypatch.setattr(registry, "_REGISTRY", registry.GameRegistry())
     kept = dict(gymnasium.registry)
 
-    def register(game_class):
+    def register(game_class, entry=None):
         game_id = f"liar/{game_class.__name__}-v0"
         if game_id not in registry.game_ids():
-            registry.register_game(game_id, game_class)
+            registry.register_game(game_id, entry or game_class)
         return game_id
 
     yield register
@@ -94,8 +95,8 @@ def register(monkeypatch):
 
 @pytest.fixture
 def context_of(register):
-    def make(game_class, num_games=20, **params):
-        return make_context(register(game_class), params, num_games=num_games, seed=0)
+    def make(game_class, num_games=20, entry=None, **params):
+        return make_context(register(game_class, entry), params, num_games=num_games, seed=0)
 
     return make
 
@@ -104,7 +105,8 @@ def context_of(register):
 def findings_of(context_of):
     """Ask one check about a class and return what it finds, as text."""
 
-    def ask(check, game_class, num_games=20):
-        return [str(finding) for finding in find(context_of(game_class, num_games), CHECKS[check])]
+    def ask(check, game_class, num_games=20, entry=None):
+        context = context_of(game_class, num_games, entry=entry)
+        return [str(finding) for finding in find(context, CHECKS[check])]
 
     return ask

@@ -6,7 +6,7 @@ from earl_envs.faces.gymnasium_env import GameEnv
 from earl_envs.faces.gymnasium_text_env import GameTextEnv
 from earl_envs.faces.pettingzoo_env import GameAECEnv, GameParallelEnv
 from earl_envs.games.tic_tac_toe import TicTacToe
-from earl_envs.testing import faces
+from earl_envs.testing import CHECKS, faces
 
 FACES = ["gymnasium_env", "gymnasium_text_env", "opponent_failure", "pettingzoo_aec",
          "pettingzoo_parallel"]  # fmt: skip
@@ -133,3 +133,16 @@ def test_what_the_checkers_of_pettingzoo_refuse_is_caught(monkeypatch, stones, f
     monkeypatch.setattr(faces, "pettingzoo_parallel_env", Random)
     assert findings_of("pettingzoo_aec", stones)[0].startswith("api_test: ")
     assert findings_of("pettingzoo_parallel", stones)[0].startswith("parallel_seed_test: ")
+
+
+def test_games_that_do_not_end_in_time_are_noted(monkeypatch, stones, context_of):
+    class Long(stones):
+        max_moves = 60
+
+        def initial(self, rng):
+            return 50, 0
+
+    monkeypatch.setattr(faces, "_MAX_STEPS", 3)
+    (first, second) = CHECKS["gymnasium_env"](context_of(Long))
+    assert (first.is_note, second.is_note) == (True, True)
+    assert first.wrong == "not decided: seat 0 reached no end within 3 steps"

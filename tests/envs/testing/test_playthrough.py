@@ -13,6 +13,9 @@ def test_a_game_is_played_to_its_end_and_replays(stones):
 
 
 def test_seeds_give_different_games(stones):
+    starts = {play_randomly(stones(), seed=3, stream=stream).positions[0] for stream in range(9)}
+    assert len(starts) == 1
+    assert len({play_randomly(stones(), seed=3, stream=stream).moves for stream in range(9)}) > 1
     games = {play_randomly(stones(), seed=seed).moves for seed in range(20)}
     assert len(games) > 5
 

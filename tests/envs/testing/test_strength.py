@@ -1,11 +1,12 @@
 """Games in which playing well does not pay are caught; where nobody can tell, that is noted."""
 
 import math
+import re
 
 import pytest
 from earl_envs.games.kuhn_poker import KuhnPoker
 from earl_envs.testing import strength
-from earl_envs.testing.strength import Searcher, strong_beats_random
+from earl_envs.testing.strength import Gain, Searcher, strong_beats_random
 
 
 @pytest.fixture
@@ -53,6 +54,7 @@ def test_scores_that_have_nothing_to_do_with_the_moves_are_caught(
 
     (found,) = findings_of("strong_beats_random", Fate)
     assert found.startswith("mcts:20 in seat 0 scores [+0.00, +0.00] more than random moves do")
+    assert re.search(r"\n    at seed \d+, moves \[[01, ]+\]: 0 stones, seat 1 will win$", found)
 
 
 def test_one_seat_in_which_moves_mean_nothing_is_caught(little_effort, stones, findings_of):
@@ -81,6 +83,33 @@ def test_in_games_of_secrets_that_is_a_note(searched_by, sealed, context_of):
     assert noted[0].wrong.startswith("not decided: random in seat 0 scores [")
 
 
+def _scored(stones, win, loss):
+    class Scored(stones):
+        def returns(self, state):
+            winner = 1 - state[1]
+            return None if state[0] else tuple(win if seat == winner else loss for seat in (0, 1))
+
+    return Scored
+
+
+def test_winning_need_not_cost_the_loser_as_much(little_effort, searched_by, stones, findings_of):
+    assert findings_of("strong_beats_random", _scored(stones, 1.0, 0.0)) == []
+    searched_by("random", has_to_win=True)
+    (found,) = findings_of("strong_beats_random", _scored(stones, 1.0, 0.0))
+    assert "do the scores depend on the moves?" in found
+
+
+def test_where_both_may_win_that_is_a_note(searched_by, stones, context_of):
+    class Partly(stones):
+        def returns(self, state):
+            # An early end, of few moves, pays both more.
+            return None if state[0] else ((1.0, 0.5) if state[1] else (0.25, 1.0))
+
+    searched_by("random", has_to_win=True)
+    noted = list(strong_beats_random(context_of(Partly)))
+    assert [note.is_note for note in noted] == [True, True]
+
+
 @pytest.mark.slow
 def test_poker_is_decided_by_its_mean_score(monkeypatch, context_of):
     monkeypatch.setattr(strength, "_MAX_BLIND_SIMULATIONS", 30)
@@ -92,7 +121,9 @@ def test_in_games_too_big_for_trees_only_a_loss_fails(
     monkeypatch, stones, context_of, worth, fails
 ):
     monkeypatch.setattr(strength, "_tree_searcher", lambda context, **effort: None)
-    monkeypatch.setattr(strength, "_gains", lambda context, searcher: [(-0.3, worth)] * 2)
+    monkeypatch.setattr(
+        strength, "_gains", lambda context, searcher: [Gain(interval=(-0.3, worth), worst=None)] * 2
+    )
     found = list(strong_beats_random(context_of(stones)))
     assert [finding.is_note for finding in found] == [not fails, not fails]
     assert found[0].wrong.removeprefix("not decided: ").startswith("negamax:2 in seat 0 scores [-0")

@@ -4,7 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 from earl_envs.games.tic_tac_toe import TicTacToe
-from earl_envs.testing import vector
+from earl_envs.testing import CHECKS, vector
 
 
 class Altered:
@@ -21,11 +21,11 @@ class Altered:
 def findings_with(monkeypatch, stones, findings_of):
     real = gymnasium.make_vec
 
-    def ask(altered):
+    def ask(altered, check="gymnasium_vector"):
         monkeypatch.setattr(
             vector.gymnasium, "make_vec", lambda *args, **options: altered(real(*args, **options))
         )
-        return findings_of("gymnasium_vector", stones)
+        return findings_of(check, stones)
 
     return ask
 
@@ -33,6 +33,8 @@ def findings_with(monkeypatch, stones, findings_of):
 def test_honest_games_pass(stones, findings_of):
     assert findings_of("gymnasium_vector", stones) == []
     assert findings_of("gymnasium_vector", TicTacToe) == []
+    assert findings_of("gymnasium_text_vector", stones) == []
+    assert findings_of("gymnasium_text_vector", TicTacToe) == []
 
 
 def test_other_games_than_the_seeds_are_caught(findings_with):
@@ -111,3 +113,33 @@ def test_wrong_masks_are_caught(findings_with):
 
     (found, *_) = findings_with(AllLegal)
     assert "action_mask of environment" in found
+
+
+def test_words_that_differ_from_those_of_single_environments_are_caught(findings_with):
+    class Shouts(Altered):
+        def step(self, actions):
+            texts, *others = self._envs.step(actions)
+            return tuple(text.upper() for text in texts), *others
+
+    (found, *_) = findings_with(Shouts, "gymnasium_text_vector")
+    assert found.startswith("vector environment of words in mode NextStep: observation of env")
+
+
+def test_a_lost_last_text_is_caught(findings_with):
+    class Loses(Altered):
+        def step(self, actions):
+            *others, infos = self._envs.step(actions)
+            if "final_obs" in infos:
+                infos["final_obs"] = others[0]
+            return *others, infos
+
+    (found, *_) = findings_with(Loses, "gymnasium_text_vector")
+    assert "of words in mode SameStep: final_obs of environment" in found
+
+
+@pytest.mark.parametrize("check", ["gymnasium_vector", "gymnasium_text_vector"])
+def test_games_that_do_not_end_in_time_are_noted(monkeypatch, stones, context_of, check):
+    monkeypatch.setattr(vector, "_MAX_STEPS", 1)
+    notes = list(CHECKS[check](context_of(stones)))
+    assert all(note.is_note for note in notes)
+    assert notes[0].wrong.startswith("not decided: no end within 1 steps of a vector environment")

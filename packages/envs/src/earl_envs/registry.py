@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 from collections.abc import Mapping
@@ -37,6 +38,10 @@ FAMILIES: Mapping[str, str] = {
 }
 """Games of other libraries: first part of their ids -> the adapter, imported when first asked."""
 
+REGISTERED_VARIABLE = "EARL_ENVS_GAMES"
+"""Environment variable by which the processes that this one starts know what it registered as
+`module:Class`: `id=module:Class`, with semicolons in between."""
+
 _ID_PATTERN = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+-v[0-9]+")
 _ENTRY_PATTERN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -48,7 +53,8 @@ class GameRegistry:
     """All games this process can name.
 
     Installed packages are scanned once, at the first question; a package that clashes with another
-    makes only the disputed id unusable.
+    makes only the disputed id unusable. What the process that started this one had registered
+    counts where nothing else has the id.
     """
 
     def __init__(self) -> None:
@@ -61,19 +67,25 @@ class GameRegistry:
         if not _is_entry(entry):
             rule = "is a subclass of Game or looks like 'module:Class'"
             raise ValueError(f"the entry of {game_id!r} {rule}, got {entry!r}")
-        taken = self._entries(game_id)
+        taken = self._own_entries(game_id)
         if taken:
             raise ValueError(f"game id {game_id!r} is already taken by {_name(taken[0])!r}")
         self._registered[game_id] = entry
+        self._tell_children()
 
     def forget(self, game_id: str) -> None:
         """Take back what `register` did."""
         del self._registered[game_id]
+        self._tell_children()
+
+    def is_local(self, game_id: str) -> bool:
+        """Return whether a game was registered as a class, which no other process can look up."""
+        return isinstance(self._registered.get(game_id), type)
 
     def ids(self, family: str | None = None) -> list[str]:
         """Return ids, sorted; see `game_ids`."""
         if family is None:
-            return sorted({*GAMES, *self._registered, *self._installed})
+            return sorted({*GAMES, *self._registered, *self._installed, *self._inherited})
         if family not in FAMILIES:
             raise ValueError(suggest(family, FAMILIES, what="family of games"))
         return _adapter(family).family_ids()
@@ -103,7 +115,27 @@ class GameRegistry:
             installed.setdefault(point.name, []).append(point.value)
         return installed
 
+    @cached_property
+    def _inherited(self) -> dict[str, str]:
+        listed = os.environ.get(REGISTERED_VARIABLE, "").split(";")
+        return {
+            game_id: entry
+            for game_id, _, entry in (pair.partition("=") for pair in listed)
+            if _ID_PATTERN.fullmatch(game_id) and _ENTRY_PATTERN.fullmatch(entry)
+        }
+
+    def _tell_children(self) -> None:
+        known = {**self._inherited, **self._registered}
+        pairs = [f"{game_id}={entry}" for game_id, entry in known.items() if isinstance(entry, str)]
+        os.environ.pop(REGISTERED_VARIABLE, None)
+        if pairs:
+            os.environ[REGISTERED_VARIABLE] = ";".join(pairs)
+
     def _entries(self, game_id: str) -> list[Entry]:
+        inherited = [self._inherited[game_id]] if game_id in self._inherited else []
+        return self._own_entries(game_id) or [*inherited]
+
+    def _own_entries(self, game_id: str) -> list[Entry]:
         tables = (GAMES, self._registered)
         entries = [table[game_id] for table in tables if game_id in table]
         adapters = [module for name, module in FAMILIES.items() if game_id.startswith(f"{name}/")]
@@ -149,12 +181,15 @@ _REGISTRY = GameRegistry()
 def register_game(game_id: str, entry: str | type[Game]) -> None:
     """Make a game known by its id for the rest of this process.
 
-    Worker processes do not see it; a game declared in its package's `pyproject.toml`, under
-    `[project.entry-points."earl_envs.games"]`, is known everywhere that package is installed.
+    With `module:Class` the processes that this one starts from then on know it too, spawned workers
+    and those of a Ray cluster that `ray.init` starts here among them, as long as they find the
+    module. A class is known to this process only. A game declared in its package's
+    `pyproject.toml`, under `[project.entry-points."earl_envs.games"]`, is known everywhere that
+    package is installed.
 
     Args:
         game_id: `namespace/Name-vN`, not taken by any other game.
-        entry: The class, or `module:Class` to import when the game is first made.
+        entry: `module:Class`, imported when the game is first made, or the class.
 
     Raises:
         ValueError: If the id or the entry is malformed, or the id is taken, here or at Gymnasium;
@@ -174,6 +209,11 @@ def register_game(game_id: str, entry: str | type[Game]) -> None:
         for env_id in new:
             gymnasium.registry.pop(env_id, None)
         raise ValueError(f"game {game_id!r} cannot be registered: {error}") from error
+
+
+def is_local_game(game_id: str) -> bool:
+    """Return whether a game was registered here as a class, which no other process can look up."""
+    return _REGISTRY.is_local(game_id)
 
 
 def make_game(game_id: str, **params: Any) -> Game:  # noqa: ANN401 - each game has its own

@@ -1,7 +1,9 @@
 """One game in progress, and which one of its series it is."""
 
+import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -62,10 +64,21 @@ class EpisodeKey:
         """Return a seat's stream of chance."""
         return episode_rng(self.seed, game_id=game_id, episode=self.episode, seat=seat)
 
-    def draw(self, num_moves: int, legal: Sequence[int]) -> int:
-        """Draw the action that follows `num_moves` moves, by `draw_place`: cheap, and no stream."""
-        place = draw_place(self.seed, self.episode, num_moves, num_places=len(legal))
-        return int(legal[place])
+    def draw(self, game_id: str, seat: int, num_moves: int, legal: Sequence[int]) -> int:
+        """Draw a seat's action after `num_moves` moves, by `draw_place`: cheap, and no stream."""
+        seed = self.draw_seed(game_id, seat)
+        return int(legal[draw_place(seed, self.episode, num_moves, num_places=len(legal))])
+
+    def draw_seed(self, game_id: str, seat: int) -> int:
+        """Return what `draw` gives to `draw_place` in all episodes of this seed."""
+        return self.seed ^ seat_word(game_id, seat)
+
+
+@cache
+def seat_word(game_id: str, seat: int) -> int:
+    """Return 64 bits that stand for one seat of one game, in every process the same."""
+    digest = hashlib.blake2b(f"{seat}/{game_id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 def next_key(key: EpisodeKey | None, seed: int | None) -> EpisodeKey:

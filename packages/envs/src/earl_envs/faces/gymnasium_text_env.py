@@ -179,7 +179,8 @@ class GameTextEnv(SeriesEnv[str, str]):
         if outcome.substituted:
             info["substituted"] = outcome.action
         if chat.returns is None:
-            info["messages"] = [asdict(message) for message in chat.messages(self._seat)]
+            prompt = chat.messages(self._seat)
+            info["messages"] = [{"role": m.role, "content": m.content} for m in prompt]
             info["predicted_remaining_turns"] = chat.predicted_remaining_turns(self._seat)
         else:
             info |= ending(chat.returns, chat.end_reason)

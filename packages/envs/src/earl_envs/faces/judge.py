@@ -61,7 +61,8 @@ class Judge:
         elif verdict is Verdict.REPEAT:
             self._spend_turn(episode)
         elif verdict is Verdict.SUBSTITUTE:
-            drawn = self._key.draw(len(episode.moves), episode.legal)
+            game_id, num_moves = episode.table.game_id, len(episode.moves)
+            drawn = self._key.draw(game_id, episode.seat, num_moves, episode.legal)
             self.remarks["substituted"] = drawn
             self._play(episode, drawn)
 

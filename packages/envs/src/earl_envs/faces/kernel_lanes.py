@@ -31,7 +31,7 @@ class KernelLanes:
         self._seat = seat
         self._has_opponent = has_opponent
         self._keys = [_NOT_BEGUN] * num_lanes
-        self._seeds = np.zeros(num_lanes, np.int64)  # each the lower 64 bits of its seed
+        self._seeds = np.zeros(num_lanes, np.int64)  # lower 64 bits of what the opponent draws by
         self._episodes = np.zeros(num_lanes, np.int64)
         self._movers = np.full(num_lanes, seat, np.int64)
         self._refused = np.full(num_lanes, -1, np.int64)  # the action that forfeited each game
@@ -45,7 +45,8 @@ class KernelLanes:
         """Start the episodes that the keys name, one per slot."""
         for slot, key in zip(slots.tolist(), keys, strict=True):
             self._keys[slot] = key
-        self._seeds[slots] = [signed(key.seed % 2**64) for key in keys]
+        draw_seeds = [key.draw_seed(self._table.game_id, 1 - self._seat) for key in keys]
+        self._seeds[slots] = [signed(seed % 2**64) for seed in draw_seeds]
         self._episodes[slots] = [key.episode for key in keys]
         self._batch.restart(slots)
         self._refused[slots] = -1

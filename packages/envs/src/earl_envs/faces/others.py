@@ -48,9 +48,9 @@ class InPlay(Protocol):
 class Others:
     """An opponent at every seat but the agent's, each seat with its own stream of chance.
 
-    Of a pool one member is drawn for every episode. The random opponent has no stream: it draws by
-    `EpisodeKey.draw`, from seed, episode and number of moves alone, which compiled lanes work out
-    for all their games at once. Without an opponent the agent plays every seat.
+    Of a pool one member is drawn for every episode. The random opponent's stream is that of
+    `EpisodeKey.draw`, which compiled lanes work out for all their games at once. Without an
+    opponent the agent plays every seat.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Others:
         assert self._player is not None, "asked only where it plays"
         legal = self.game.legal(game.state)
         if isinstance(self._player, RandomOpponent):
-            return self._key.draw(len(game.moves), legal)
+            return self._key.draw(self._game_id, game.seat, len(game.moves), legal)
         rng = self._stream(game.seat)
         answer = self._player.move(self.game, game.state, game.seat, rng)
         action = whole_number(answer, "the opponent's action")

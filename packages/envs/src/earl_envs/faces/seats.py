@@ -16,7 +16,7 @@ from earl_envs.suggest import suggest
 Seen = dict[str, NDArray[Any]]
 """An observation: `observation`, the board array, and `action_mask`, int8."""
 
-_OPTIONS = ("options",)  # PettingZoo's own checkers pass this one; it means nothing
+_OPTIONS_OF_CHECKERS = {"options": 1}  # PettingZoo's own checkers pass them; they mean nothing
 
 
 @final
@@ -66,7 +66,7 @@ class Seats:
 
     def begin(self, seed: object, options: object) -> Episode:
         """Start the next episode."""
-        check_options(options, _OPTIONS)
+        check_options(None if options == _OPTIONS_OF_CHECKERS else options)
         self._key = next_key(self._key, as_seed(seed))
         self._judge.begin(self._key)
         self._episode = Episode(self.table, seed=self._key.game_seed)

@@ -1,15 +1,15 @@
 """All arrays of a compiled batch in one block of memory.
 
 A compiled function unpacks every array argument anew at each call, which takes longer than a move
-does. So it gets one array, in whose head it finds where the others begin.
+does. So it gets the address of one block, in whose head it finds where the arrays begin.
 """
 
 from collections.abc import Callable
 from typing import Any, final, no_type_check
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
+from numba import carray, types
+from numba.extending import intrinsic, register_jitable
 from numpy.typing import NDArray
 
 from earl_envs.kernels.rules import KernelRules
@@ -50,6 +50,22 @@ def _pointer_to(kind: types.Type) -> Callable[..., Any]:
 # slice of an array counts its users, which costs as much as the moves.
 int64s, int32s, int8s = _pointer_to(types.int64), _pointer_to(types.int32), _pointer_to(types.int8)
 float32s = _pointer_to(types.float32)
+
+
+@intrinsic
+@no_type_check
+def _bytes_at(typing_context: object, address: object) -> object:
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> object:  # noqa: ANN401
+        return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.uint8)(types.int64), emit
+
+
+@register_jitable
+@no_type_check
+def block_at(address: int) -> NDArray[np.uint8]:
+    """Return the block that begins at an address; its length is not known here, nor looked at."""
+    return carray(_bytes_at(address), (1,))
 
 
 @final

@@ -16,7 +16,7 @@ from earl_envs.kernels.arena import ACTIONS, DRAWN, DRAWN_NEXT, Arena
 from earl_envs.kernels.bits import signed
 from earl_envs.kernels.names import kernel_name
 from earl_envs.kernels.rules import KernelRules
-from earl_envs.kernels.stepping import NOWHERE, UNSOUND, Loop, make_draw, make_step
+from earl_envs.kernels.stepping import NOWHERE, UNSOUND, Loop, entry_point, make_draw, make_step
 
 PARALLEL_GAMES = 4096
 """From so many games on, waking the other threads takes less time than they save."""
@@ -40,8 +40,9 @@ class KernelBatch(Batch):
         self.failed: Mapping[int, str] = {}  # compiled rules do not fail
         memory = Arena(self._rules, num_games=self.batch_size, autoreset=autoreset)
         self._block, self._arrays = memory.block, memory.arrays
+        self._address = memory.block.ctypes.data
         self._actions, self._indices = self._arrays[ACTIONS], self._arrays[arena.INDICES]
-        self._drawn_in, self._has_next = DRAWN, False
+        self._drawn_in, self._has_next, self._is_asked = DRAWN, False, False
         views = self._views = [read_only(array) for array in self._arrays]
         self._drawn = views[DRAWN]
         self.seats, self.done = views[arena.SEATS], views[arena.DONE]
@@ -80,21 +81,21 @@ class KernelBatch(Batch):
 
     def step(self, actions: ArrayLike, indices: ArrayLike | None = None) -> None:
         """Make one move in each of some games; see `Batch.step`."""
-        num, everyone = self.batch_size, self._num_running == self.batch_size and indices is None
-        source, following = self._drawn_in, NOWHERE
-        sound, self._is_drawn = self._is_drawn, False
-        if actions is not self._drawn or not everyone:
-            num, source, sound = self._take(actions, indices, everyone=everyone), ACTIONS, False
-        elif self.autoreset:
-            # Whoever plays at random will ask for the next moves; the games are in the cache now.
-            following = DRAWN + DRAWN_NEXT - source
+        everyone = indices is None and self._num_running == self.batch_size
+        is_drawn = everyone and actions is self._drawn
+        num = self.batch_size if is_drawn else self._take(actions, indices, everyone=everyone)
+        source, sound = (self._drawn_in, self._is_drawn) if is_drawn else (ACTIONS, False)
+        # Who plays at random will ask for the next moves; the games are in the cache now.
+        self._has_next = everyone and self._is_asked and self.autoreset
+        following = DRAWN + DRAWN_NEXT - self._drawn_in if self._has_next else NOWHERE
+        self._is_drawn = self._is_asked = False
         step = self._step if everyone else self._loops(num, everyone=False)[0]
-        num_finished = step(self._block, num, source, following, sound)
+        num_finished = step(self._address, num, source, following, sound)
         if num_finished == UNSOUND:
+            self._has_next = False
             moves = self._arrays[source][:num]
             self._checked_moves(moves, None if everyone else self._indices[:num])
             raise AssertionError("the compiled check of the moves and the general one disagree")
-        self._has_next = following != NOWHERE
         if not self.autoreset:
             self._num_running -= num_finished
 
@@ -106,6 +107,7 @@ class KernelBatch(Batch):
 
     def random_actions(self) -> NDArray[np.int64]:
         """Draw one legal action for every unfinished game; see `Batch.random_actions`."""
+        self._is_asked = True
         if self._has_next:
             self._drawn_in, self._has_next = DRAWN + DRAWN_NEXT - self._drawn_in, False
             self._drawn, self._is_drawn = self._views[self._drawn_in], True
@@ -114,7 +116,7 @@ class KernelBatch(Batch):
         if not everyone:
             self._indices[:num] = np.flatnonzero(self.seats >= 0)
         draw = self._draw if everyone else self._loops(num, everyone=False)[1]
-        draw(self._block, num, self._drawn_in)
+        draw(self._address, num, self._drawn_in)
         self._is_drawn = True
         return self._drawn if everyone else self._drawn[:num]
 
@@ -142,6 +144,9 @@ class KernelBatch(Batch):
     def _take(self, actions: ArrayLike, indices: ArrayLike | None, *, everyone: bool) -> int:
         """Put the moves of a call where the compiled code looks for them; return their number."""
         moves = np.asarray(actions)
+        if everyone and moves.dtype == np.int64 and moves.shape == (self.batch_size,):
+            self._actions[:] = moves
+            return self.batch_size
         games = np.flatnonzero(self.seats >= 0) if indices is None else np.asarray(indices)
         if not _fit(moves, games, self.batch_size):
             sound_games, sound_moves = self._checked_moves(actions, indices)
@@ -176,8 +181,10 @@ def _rules(name: str) -> KernelRules:
 
 @cache
 def _loops(name: str, *, everyone: bool, parallel: bool) -> tuple[Loop, Loop]:
-    kind = {"everyone": everyone, "parallel": parallel}
-    return make_step(_rules(name), **kind), make_draw(_rules(name), **kind)
+    step, draw = (
+        make(_rules(name), everyone=everyone, parallel=parallel) for make in (make_step, make_draw)
+    )
+    return entry_point(step), entry_point(draw)
 
 
 def _fit(moves: NDArray[Any], games: NDArray[Any], batch_size: int) -> bool:

@@ -6,12 +6,12 @@ from typing import Any, no_type_check
 from zlib import crc32
 
 import numpy as np
-from numba import njit, prange
+from numba import njit, prange, types
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from earl_envs.kernels import arena
-from earl_envs.kernels.arena import float32s, int8s, int32s, int64s
+from earl_envs.kernels.arena import block_at, float32s, int8s, int32s, int64s
 from earl_envs.kernels.bits import split_mix
 from earl_envs.kernels.rules import RUNNING, KernelRules
 
@@ -27,15 +27,18 @@ cache that is nearest to the core."""
 
 Loop = Callable[..., Any]
 
+_STEP = types.int64(types.int64, types.int64, types.int64, types.int64, types.boolean)
+_DRAW = types.void(types.int64, types.int64, types.int64)
+
 
 @no_type_check
 def make_step(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
-    """Compile `step(block, num, source, following, sound) -> games it finished, or UNSOUND`.
+    """Compile `step(address, num, source, following, sound) -> games it finished, or UNSOUND`.
 
-    It makes the first `num` moves of `source`, which is ACTIONS or where moves were drawn: in
-    INDICES, or with `everyone` in all games in order. Unless they are known to be `sound`, all are
-    checked before the first is made. Then it draws the next ones into `following`, unless that is
-    NOWHERE.
+    The address is that of the block. It makes the first `num` moves of `source`, which is ACTIONS
+    or where moves were drawn: in INDICES, or with `everyone` in all games in order. Unless they are
+    known to be `sound`, all are checked before the first is made. Then it draws the next ones into
+    `following`, unless that is NOWHERE.
     """
     move, is_legal, pick = rules.move, rules.is_legal, rules.pick
     show, show_mask, max_moves = rules.show, rules.show_mask, rules.max_moves
@@ -43,8 +46,9 @@ def make_step(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
     slot = _in_order if everyone else _as_named
     version = _version(parallel=parallel)
 
-    def step(block: NDArray[np.uint8], num: int, source: int, following: int, sound: bool) -> int:
+    def step(address: int, num: int, source: int, following: int, sound: bool) -> int:
         _ = version
+        block = block_at(address)
         if not everyone and not _distinct(block, num):
             return UNSOUND
         # Waking the threads once more takes longer than the checks.
@@ -72,29 +76,39 @@ def make_step(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
             num_finished += finished
         return num_finished
 
-    return _compiled(step, parallel=parallel)
+    return _compiled(step, _STEP, parallel=parallel)
 
 
 @no_type_check
 def make_draw(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
-    """Compile `draw(block, num, target)`: random moves for INDICES, or for all games in order."""
+    """Compile `draw(address, num, target)`: random moves for INDICES, or for all games in order."""
     pick, slot = rules.pick, _in_order if everyone else _as_named
     version = _version(parallel=parallel)
 
-    def draw(block: NDArray[np.uint8], num: int, target: int) -> None:
+    def draw(address: int, num: int, target: int) -> None:
         _ = version
+        block = block_at(address)
         for chunk in prange(-(-num // CHUNK_GAMES)):
             span = (chunk * CHUNK_GAMES, min(num, (chunk + 1) * CHUNK_GAMES))
             _draw(block, target, span, slot, pick)
 
-    return _compiled(draw, parallel=parallel)
+    return _compiled(draw, _DRAW, parallel=parallel)
 
 
-def _compiled(loop: Loop, *, parallel: bool) -> Loop:
+def entry_point(loop: Loop) -> Loop:
+    """Return what a compiled loop calls once it has looked up the types of its arguments.
+
+    The look-up takes as long as a move; the loops here have one signature.
+    """
+    (compiled,) = loop.overloads.values()
+    return compiled.entry_point
+
+
+def _compiled(loop: Loop, signature: Any, *, parallel: bool) -> Loop:  # noqa: ANN401 - numba's
     try:
-        return njit(cache=True, parallel=parallel)(loop)
+        return njit(signature, cache=True, parallel=parallel)(loop)
     except RuntimeError:  # there is no folder where the code could be kept
-        return njit(parallel=parallel)(loop)
+        return njit(signature, parallel=parallel)(loop)
 
 
 @register_jitable

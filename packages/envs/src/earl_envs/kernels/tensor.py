@@ -54,9 +54,10 @@ class TensorBatch:
     """N games of Tic-Tac-Toe or Connect Four in the memory of a device.
 
     It steps like `Batch`, with two differences that keep the host from waiting for the device: it
-    takes an action for every slot and a mask of those to step, and an illegal action raises
-    nothing. That slot stays as it is and is marked in `illegal`. All attributes are buffers of
-    fixed size that a step writes anew.
+    takes an action for every slot and a mask of those to step, and a wrong one raises nothing, as
+    that would mean to read it. A slot that is given an illegal action, or any action after the end
+    of its game, stays as it is and is marked in `illegal`: ask `illegal.any()` where it matters.
+    All attributes are buffers of fixed size that a step writes anew.
 
     Example:
         batch = TensorBatch("earl/ConnectFour-v0", batch_size=4096, seed=0, xp=torch, device="cuda")

@@ -15,6 +15,8 @@ from earl_envs.testing import (
     faces,
     hidden_moves,
     information,
+    moves_matter,
+    policies,
     rules,
     seeding,
     strength,
@@ -61,9 +63,12 @@ CHECKS: Mapping[str, Check] = MappingProxyType({
     "gymnasium_env": faces.gymnasium_env,
     "gymnasium_text_env": faces.gymnasium_text_env,
     "gymnasium_vector": vector.gymnasium_vector,
+    "gymnasium_text_vector": vector.gymnasium_text_vector,
+    "gymnasium_policies": policies.gymnasium_policies,
     "opponent_failure": faces.opponent_failure,
     "pettingzoo_aec": faces.pettingzoo_aec,
     "pettingzoo_parallel": faces.pettingzoo_parallel,
+    "moves_matter": moves_matter.moves_matter,
     "strong_beats_random": strength.strong_beats_random,
     "spawn_worker": worker.spawn_worker,
 })
@@ -136,9 +141,8 @@ def check_game(
         params: Keyword arguments of the game's class.
         num_games: Random games to look at.
         seed: Everything that is drawn derives from it.
-        checks: Names from `CHECKS`, `declaration` and `playthrough` being always among them. By
-            default all but `spawn_worker`: it starts a process, which needs an entry point to know
-            the game and, in a script, the usual `if __name__ == "__main__"`. `CHECKS` is all.
+        checks: Names from `CHECKS`, `declaration` and `playthrough` being always among them; all
+            by default.
 
     Returns:
         The report of a game without findings.
@@ -179,7 +183,7 @@ def find(context: Context, check: Check) -> tuple[Finding, ...]:
 
 def _chosen(checks: Collection[str] | None) -> Collection[str]:
     if checks is None:
-        return CHECKS.keys() - {"spawn_worker"}
+        return CHECKS.keys()
     if isinstance(checks, str):
         raise ValueError(f"checks must be a list of names, got {checks!r}")  # noqa: TRY004
     for name in checks:

@@ -78,11 +78,12 @@ def opponent_failure(context: Context) -> Iterator[Finding]:
             if terminated or truncated:
                 break
         else:
+            yield _no_end(f"seat {seat}")
             continue
         if info["end_reason"] == EndReason.FINISHED:  # before the opponent had a turn
             continue
         if reward or terminated or info["end_reason"] != EndReason.OPPONENT_ERROR:
-            yield _at(
+            yield locate_env(
                 context,
                 env,
                 f"an opponent that raises must truncate the game of seat {seat} with reward 0 and "
@@ -125,6 +126,12 @@ def make_known(context: Context) -> None:
         register_with_frameworks(context.game_id)
 
 
+def locate_env(context: Context, env: Env, wrong: str) -> Finding:
+    """Return what is wrong with an environment in its present position."""
+    record: GameRecord = env.record()
+    return locate(context.game, record.seed, tuple(record.moves), _position(env).state, wrong)
+
+
 def _check_gymnasium(context: Context, env_id: str, act: Act, foul: Act) -> Iterator[Finding]:
     make_known(context)
     for seat in range(context.game.num_seats):
@@ -147,12 +154,15 @@ def _played(context: Context, env: Env, seat: int, act: Act) -> Iterator[Finding
             continue
         returns = _position(env).returns
         if truncated or info["end_reason"] != EndReason.FINISHED or returns is None:
-            yield _at(context, env, f"a game of legal moves ended as {info['end_reason']}: {info}")
+            yield locate_env(
+                context, env, f"a game of legal moves ended as {info['end_reason']}: {info}"
+            )
         elif reward != returns[seat] or tuple(info["returns"]) != returns:
-            yield _at(context, env, f"seat {seat} of {returns} was rewarded with {reward}")
+            yield locate_env(context, env, f"seat {seat} of {returns} was rewarded with {reward}")
         if not isinstance(attempt(env.step, act(_position(env))), Failure):
-            yield _at(context, env, "a finished environment must refuse to step")
+            yield locate_env(context, env, "a finished environment must refuse to step")
         return
+    yield _no_end(f"seat {seat}")
 
 
 def _fouled(context: Context, env: Env, seat: int, foul: Act) -> Iterator[Finding]:
@@ -165,7 +175,7 @@ def _fouled(context: Context, env: Env, seat: int, foul: Act) -> Iterator[Findin
     _, reward, terminated, _, info = env.step(action)
     floor = context.game.forfeit(seat)[seat]
     if not terminated or reward != floor or info["end_reason"] not in FORFEITS:
-        yield _at(
+        yield locate_env(
             context,
             env,
             f"the illegal action {action!r} of seat {seat} must end the game with {floor}, "
@@ -185,10 +195,10 @@ def _official(name: str, check: Callable[..., object], *args: object) -> Iterato
         yield Finding(wrong=f"{name}: {result.error}")
 
 
+def _no_end(played: str) -> Finding:
+    wrong = f"not decided: {played} reached no end within {_MAX_STEPS} steps"
+    return Finding(wrong=wrong, is_note=True)
+
+
 def _position(env: Env) -> Position:
     return env.record().positions()[-1]
-
-
-def _at(context: Context, env: Env, wrong: str) -> Finding:
-    record: GameRecord = env.record()
-    return locate(context.game, record.seed, tuple(record.moves), _position(env).state, wrong)

@@ -19,7 +19,7 @@ class Playthrough:
     game: Game
     """The rules."""
     seed: int
-    """Gave the start and the moves."""
+    """Gave the start."""
     moves: tuple[int, ...]
     """The moves that were made."""
     positions: tuple[Position, ...]
@@ -88,9 +88,12 @@ def locate(
     return Finding(wrong=wrong, seed=seed, moves=moves, board=shown)
 
 
-def play_randomly(game: Game, *, seed: int) -> Playthrough:
-    """Play one game from the start that `seed` gives; the rules' faults end it."""
-    rng = np.random.default_rng([seed, 1])
+def play_randomly(game: Game, *, seed: int, stream: int = 1) -> Playthrough:
+    """Play one game from the start that `seed` gives; the rules' faults end it.
+
+    Each `stream` makes other moves.
+    """
+    rng = np.random.default_rng([seed, stream])
     moves: list[int] = []
     positions: list[Position] = []
 

@@ -13,6 +13,7 @@ from earl_envs.evaluation.match import play_match
 from earl_envs.replays.episode import EpisodeRecord
 from earl_envs.testing.context import Context
 from earl_envs.testing.finding import Finding
+from earl_envs.testing.playthrough import locate
 
 _ROUNDS = (6, 18, 54, 162, 486)  # games per seat; more are played only where fewer leave it open
 _PLANNED_ROUND = 1  # the one that the effort of a move is chosen for
@@ -20,8 +21,20 @@ _MAX_RULE_CALLS = 800_000
 _MAX_SIMULATIONS = 1_000
 _MAX_BLIND_SIMULATIONS = 100  # where luck weighs more than depth, more games tell more
 _NUM_DRAWS = 8
+_LEAST_GAIN = 0.25  # share of the range of scores that strong search gains where playing well pays
 
 Interval = tuple[float, float]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """How much more than random moves a search scores in a seat."""
+
+    interval: Interval
+    """95 % interval of the mean difference."""
+    worst: EpisodeRecord | None
+    """The game in which the search scored least there."""
 
 
 @final
@@ -43,54 +56,71 @@ def strong_beats_random(context: Context) -> Iterator[Finding]:
     other seats; the mean difference of the seat's scores must be above 0 with its 95 % interval.
     Games are played until every seat is above, or the effort is at its end.
 
-    A seat that is not fails where nothing is hidden or drawn and much tree search was affordable;
-    where little was, or only a look one or two moves ahead, search must at least not do worse than
-    random moves. In all other games such a seat is noted as undecided, since how much search is
-    worth there is no question of right or wrong: in rock, paper, scissors nothing beats random
-    moves. Games of one seat, and those whose scores do not sum to 0, pass.
+    A seat that is not fails where nothing is hidden or drawn and one seat wins what the others
+    lose: after much tree search, if its gain is below a quarter of the range of scores; where
+    little was affordable, or only a look one or two moves ahead, if search does worse than random
+    moves. In all other games such a seat is noted as undecided, since how much search is worth
+    there is no question of right or wrong: in rock, paper, scissors nothing beats random moves.
+    Games of one seat, and those in which all seats always score the same, pass.
     """
     if not _is_contest(context):
         return
-    is_open = _is_open(context)
+    is_open, totals = _is_open(context), _totals(context)
+    is_fight = len(totals) == 1  # one seat wins what the others lose
+    least_gain = _LEAST_GAIN * _range(context)
     searcher = _tree_searcher(context, is_open=is_open)
-    if searcher is None and is_open and context.game.num_seats == 2:
+    if searcher is None and is_open and totals == {0.0} and context.game.num_seats == 2:
         searcher = _depth_searcher(context)
     if searcher is None:
         yield Finding(wrong="not decided: games are too long for tree search", is_note=True)
         return
-    for seat, (low, high) in enumerate(_gains(context, searcher)):
+    for seat, gain in enumerate(_gains(context, searcher)):
+        low, high = gain.interval
         if low > 0:
             continue
         shown = (
             f"{searcher.spec} in seat {seat} scores [{low:+.2f}, {high:+.2f}] more than random "
             "moves do there"
         )
-        if searcher.has_to_win or (is_open and high < 0):
-            yield Finding(wrong=f"{shown}: do the scores depend on the moves?")
+        most = least_gain if searcher.has_to_win else 0.0
+        if is_fight and is_open and high < most:
+            yield _located(context, gain, f"{shown}: do the scores depend on the moves?")
         else:
             yield Finding(wrong=f"not decided: {shown}", is_note=True)
 
 
-def _gains(context: Context, searcher: Searcher) -> list[Interval]:
+def _located(context: Context, gain: Gain, wrong: str) -> Finding:
+    if gain.worst is None:
+        return Finding(wrong=wrong)
+    game, state = gain.worst.game, gain.worst.positions()[-1].state
+    return locate(context.game, game.seed, tuple(game.moves), state, wrong)
+
+
+def _gains(context: Context, searcher: Searcher) -> list[Gain]:
     """Play the shortest matches in which every seat gains, or the longest; return the gains."""
     num_seats = context.game.num_seats
-    gains: list[Interval] = []
+    gains: list[Gain] = []
     for num_pairs in _ROUNDS:
         num_games = num_pairs * num_seats
         if gains and num_games * searcher.calls_per_game > _MAX_RULE_CALLS:
             break
         strong, random = (_play(context, spec, num_games) for spec in (searcher.spec, "random"))
-        gains = [
-            _interval([
-                ours.returns[seat] - theirs.returns[seat]
-                for ours, theirs in list(zip(strong, random, strict=True))[seat::num_seats]
-                if ours.end_reason == theirs.end_reason == EndReason.FINISHED
-            ])
-            for seat in range(num_seats)
-        ]
-        if all(low > 0 for low, _ in gains):
+        pairs = list(zip(strong, random, strict=True))
+        gains = [_gain(pairs[seat::num_seats], seat) for seat in range(num_seats)]
+        if all(gain.interval[0] > 0 for gain in gains):
             break
     return gains
+
+
+def _gain(pairs: Sequence[tuple[EpisodeRecord, EpisodeRecord]], seat: int) -> Gain:
+    finished = [
+        (ours, theirs)
+        for ours, theirs in pairs
+        if ours.end_reason == theirs.end_reason == EndReason.FINISHED
+    ]
+    interval = _interval([ours.returns[seat] - theirs.returns[seat] for ours, theirs in finished])
+    worst = min((ours for ours, _ in finished), key=lambda e: e.returns[seat], default=None)
+    return Gain(interval=interval, worst=worst)
 
 
 def _play(context: Context, spec: str, num_games: int) -> Sequence[EpisodeRecord]:
@@ -120,12 +150,17 @@ def _interval(differences: Sequence[float]) -> Interval:
 
 
 def _is_contest(context: Context) -> bool:
-    outcomes = [scores for _, scores in context.endings]
-    return (
-        context.game.num_seats > 1
-        and any(map(any, outcomes))
-        and all(abs(math.fsum(scores)) < 1e-6 for scores in outcomes)
-    )
+    return any(len(set(scores)) > 1 for _, scores in context.endings)
+
+
+def _range(context: Context) -> float:
+    scores = [score for _, scores in context.endings for score in scores]
+    return max(scores) - min(scores)
+
+
+def _totals(context: Context) -> set[float]:
+    """Return what the scores of all seats sum to in the games that were played."""
+    return {round(math.fsum(scores), 6) for _, scores in context.endings}
 
 
 def _is_open(context: Context) -> bool:
