@@ -37,6 +37,7 @@ QUICK_FLAGS = (
     "1",
 )
 _SAMPLE_EVERY_S = 0.5
+_TIMED = ("time/", "rate/", "selector/decision")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ def run_recipe(recipe: str, seed: int, flags: Sequence[str], folder: Path) -> Me
         peak_bytes=peak_bytes,
         summary=json.loads((run_dir / "summary.json").read_text()),
         repeatable_rows=[
-            {key: value for key, value in row.items() if not key.startswith(("time/", "rate/"))}
+            {key: value for key, value in row.items() if not key.startswith(_TIMED)}
             for row in map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
         ],
     )

@@ -82,7 +82,7 @@ def test_what_is_no_model_is_refused(source):
     [
         ("{", "cannot read the model config"),
         ("[]", "must hold an object"),
-        ('{"model_type": "gpt2"}', "hidden_size of the model config must be an integer"),
+        ('{"model_type": "gpt2"}', "model_type 'gpt2' is not known"),
     ],
 )
 def test_a_config_that_is_none_is_refused(content, message, tmp_path):

@@ -44,8 +44,9 @@ def build(model_type, changes):
     ],
 )
 def test_parameter_count_equals_that_of_the_transformers_model(model_type, tie_embeddings):
-    # Phi-3's token of padding lies far beyond so small a vocabulary.
+    # Phi-3's token of padding lies far beyond so small a vocabulary; GPT-NeoX groups no heads.
     changes = {
+        "num_key_value_heads": 6 if model_type == "gpt_neox" else 2,
         "tie_word_embeddings": tie_embeddings,
         "pad_token_id": 0,
         **EXPERTS.get(model_type, {}),

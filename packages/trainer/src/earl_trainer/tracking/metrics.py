@@ -25,7 +25,7 @@ from earl_trainer.types import EpisodeSummary
 class StepRecord:
     """What is reported of one step.
 
-    Everything but `time/` and `rate/` is the same for the same seed on the same machine.
+    Everything but `time/`, `rate/` and the decision is the same for equal seeds on one machine.
     """
 
     step: int
