@@ -1,5 +1,6 @@
 """What a rank needs to know of a model to build it without its weights."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
@@ -25,7 +26,8 @@ class Blueprint:
     def of(cls, model: PreTrainedModel) -> "Blueprint":
         """Describe a model."""
         return cls(
-            config=model.config,
+            # A model that is built sets its own attention there.
+            config=copy.deepcopy(model.config),
             dtype=model.dtype,
             buffers={name: buffer.detach().cpu() for name, buffer in model.named_buffers()},
         )
