@@ -349,7 +349,8 @@ def test_weights_that_are_not_there_are_an_error_with_the_name(process, model):
 
 
 @pytest.mark.slow
-def test_a_killed_server_ends_the_run_with_its_name_and_soon(process, model, engine):
+def test_a_killed_server_ends_the_run_with_its_name_and_soon(process, model):
+    engine = make_engine(process, model, stop_ids=frozenset())
     engine.load_weights(2)
     for request in make_requests(8, temperature=1.0, max_new_tokens=600, seed=7):
         engine.submit(request)
@@ -367,3 +368,4 @@ def test_a_killed_server_ends_the_run_with_its_name_and_soon(process, model, eng
     with pytest.raises(RunFailedError):
         engine.load_weights(3)
     assert engine.version == 2
+    engine.close()
