@@ -95,6 +95,7 @@ def make_draw(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
     return _compiled(draw, _DRAW, parallel=parallel)
 
 
+@no_type_check
 def entry_point(loop: Loop) -> Loop:
     """Return what a compiled loop calls once it has looked up the types of its arguments.
 

@@ -25,7 +25,7 @@ class WeightReceiver:
 
     def __init__(self) -> None:
         self._group: WeightGroup | None = None
-        self._arrived: list[UInt8[Tensor, _]] | None = None
+        self._arrived: list[UInt8[Tensor, " _"]] | None = None
 
     def join(self, meeting: Meeting) -> str | None:
         """Meet the sender and the other receivers; return what went wrong, if anything."""

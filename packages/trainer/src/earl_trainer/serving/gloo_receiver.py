@@ -82,7 +82,8 @@ class GlooReceiver(WeightTransferEngine[GlooInitInfo, GlooUpdateInfo]):
 
     def receive_weights(self, update_info: GlooUpdateInfo) -> None:
         """Load tensors in the order in which they come."""
-        self.model.load_weights(self._receive(update_info))
+        model: Any = self.model  # every model of vLLM's loads weights, which its type does not say
+        model.load_weights(self._receive(update_info))
 
     def finish_weight_update(self) -> None:
         """Let the model compute with what has come."""

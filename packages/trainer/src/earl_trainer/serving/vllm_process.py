@@ -166,7 +166,7 @@ class VllmProcess:
 
     async def _start(self, folder: Path) -> Any:  # noqa: ANN401 - vLLM's own class
         settings, tp, on_gpu = self._settings, self._tp, vllm_library.can_sleep()
-        arguments = settings.arguments(tp, folder, on_gpu=on_gpu) | self._path.arguments()
+        arguments = {**settings.arguments(tp, folder, on_gpu=on_gpu), **self._path.arguments()}
         with (
             start_errors(tp),
             vllm_library.environment(settings.variables(tp, on_gpu=on_gpu)),
