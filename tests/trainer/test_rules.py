@@ -299,6 +299,14 @@ AHEAD = {"max_staleness": 2, "selector": {"num_devices": 1, "tp_degrees": (1,)}}
             "asynchronous.max_running_groups must be >= asynchronous.num_workers, got 2 and 3",
         ),
         (
+            {"asynchronous": {"worker_cores": (1, 1, 2), "max_running_groups": 2}},
+            "asynchronous.max_running_groups must be >= asynchronous.num_workers, got 2 and 3",
+        ),
+        (
+            {"asynchronous": {"split": 0.5, "num_threads": 2}},
+            "got asynchronous.split and asynchronous.num_threads",
+        ),
+        (
             {"asynchronous": {"publish_every_steps": 4}},
             "publish_every_steps must be at most that, got 4 and max_staleness = 2",
         ),
