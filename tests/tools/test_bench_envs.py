@@ -248,7 +248,10 @@ def test_checked_games_are_counted(bench):
         "listed_games_passing_check": 12,
         "listed_games_failing_check": 1,
         "openspiel_games_passing_check": 9,
+        "openspiel_games_decided": 9,
     }
+    rows[-2] = checked("openspiel/g9-v0", True, notes="strong_beats_random: not decided")
+    assert values(bench.check_figures(rows))["openspiel_games_decided"] == 8
 
 
 def test_nothing_measured_misses_every_goal(bench):

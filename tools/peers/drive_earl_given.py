@@ -1,8 +1,8 @@
 """This package with actions that lie in the caller's own array, and with half of the games stepped.
 
-Nothing is drawn ahead inside a step here, as it is where `step` is given the array that
-`random_actions` handed out: a draw is a call of its own, its result is copied, and the step starts
-from the copy. The peers' rows include the drawing too.
+What `random_actions` drew is copied, and the step starts from the copy: it is taken over and every
+move of it is checked, as `step` cannot know where it came from. The peers' rows include the drawing
+too.
 """
 
 from collections.abc import Iterator

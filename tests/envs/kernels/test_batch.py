@@ -284,16 +284,15 @@ def test_other_sizes_of_the_board_have_no_kernel():
 def test_a_second_process_finds_the_compiled_code(tmp_path):
     code = """
 import earl_envs
-from earl_envs.kernels.stepping import make_draw, make_step
-from earl_envs.kernels.tic_tac_toe import RULES
 batch = earl_envs.make_batch("earl/TicTacToe-v0", batch_size=2, seed=0, backend="numba")
 batch.step(batch.random_actions())
-loops = [make(RULES, everyone=True, parallel=False) for make in (make_step, make_draw)]
-print([len(loop.stats.cache_hits) for loop in loops])
 """
-    env = {"NUMBA_CACHE_DIR": str(tmp_path), "PATH": ""}
+    env = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DEBUG_CACHE": "1", "PATH": ""}
     runs = [
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, env=env)
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=env
+        ).stdout
         for _ in range(2)
     ]
-    assert [run.stdout.decode().strip() for run in runs] == ["[0, 0]", "[1, 1]"]
+    deeds = ("data saved to", "data loaded from")
+    assert [[run.count(deed) for deed in deeds] for run in runs] == [[2, 0], [0, 2]]

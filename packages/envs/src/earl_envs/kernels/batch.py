@@ -18,6 +18,8 @@ from earl_envs.kernels.names import kernel_name
 from earl_envs.kernels.rules import KernelRules
 from earl_envs.kernels.stepping import NOWHERE, UNSOUND, Loop, entry_point, make_draw, make_step
 
+_NO_MOVES = object()
+
 PARALLEL_GAMES = 4096
 """From so many games on, waking the other threads takes less time than they save."""
 
@@ -42,7 +44,8 @@ class KernelBatch(Batch):
         self._block, self._arrays = memory.block, memory.arrays
         self._address = memory.block.ctypes.data
         self._actions, self._indices = self._arrays[ACTIONS], self._arrays[arena.INDICES]
-        self._drawn_in, self._has_next, self._is_asked = DRAWN, False, False
+        self._drawn_in, self._ahead_in, self._has_next = DRAWN, DRAWN_NEXT, False
+        self._sound: object = _NO_MOVES  # what was drawn last, until anything else happens
         views = self._views = [read_only(array) for array in self._arrays]
         self._drawn = views[DRAWN]
         self.seats, self.done = views[arena.SEATS], views[arena.DONE]
@@ -81,16 +84,20 @@ class KernelBatch(Batch):
 
     def step(self, actions: ArrayLike, indices: ArrayLike | None = None) -> None:
         """Make one move in each of some games; see `Batch.step`."""
+        sound, self._sound = self._sound, _NO_MOVES
+        if actions is sound and indices is None and self.autoreset:  # the shortest way for one game
+            # Who plays at random will ask for the next moves; the games are in the cache now.
+            self._has_next = True
+            self._step(self._address, self.batch_size, self._drawn_in, self._ahead_in, True)
+            return
         everyone = indices is None and self._num_running == self.batch_size
         is_drawn = everyone and actions is self._drawn
         num = self.batch_size if is_drawn else self._take(actions, indices, everyone=everyone)
-        source, sound = (self._drawn_in, self._is_drawn) if is_drawn else (ACTIONS, False)
-        # Who plays at random will ask for the next moves; the games are in the cache now.
-        self._has_next = everyone and self._is_asked and self.autoreset
-        following = DRAWN + DRAWN_NEXT - self._drawn_in if self._has_next else NOWHERE
-        self._is_drawn = self._is_asked = False
+        source = self._drawn_in if is_drawn else ACTIONS
+        self._has_next = everyone and self.autoreset and sound is not _NO_MOVES
+        following = self._ahead_in if self._has_next else NOWHERE
         step = self._step if everyone else self._loops(num, everyone=False)[0]
-        num_finished = step(self._address, num, source, following, sound)
+        num_finished = step(self._address, num, source, following, is_drawn and actions is sound)
         if num_finished == UNSOUND:
             self._has_next = False
             moves = self._arrays[source][:num]
@@ -107,17 +114,17 @@ class KernelBatch(Batch):
 
     def random_actions(self) -> NDArray[np.int64]:
         """Draw one legal action for every unfinished game; see `Batch.random_actions`."""
-        self._is_asked = True
         if self._has_next:
-            self._drawn_in, self._has_next = DRAWN + DRAWN_NEXT - self._drawn_in, False
-            self._drawn, self._is_drawn = self._views[self._drawn_in], True
+            self._has_next = False
+            self._drawn_in, self._ahead_in = self._ahead_in, self._drawn_in
+            self._drawn = self._sound = self._views[self._drawn_in]
             return self._drawn
         num, everyone = self._num_running, self._num_running == self.batch_size
         if not everyone:
             self._indices[:num] = np.flatnonzero(self.seats >= 0)
         draw = self._draw if everyone else self._loops(num, everyone=False)[1]
         draw(self._address, num, self._drawn_in)
-        self._is_drawn = True
+        self._sound = self._drawn
         return self._drawn if everyone else self._drawn[:num]
 
     def state(self, index: int) -> Hashable:
@@ -167,7 +174,7 @@ class KernelBatch(Batch):
         arrays[arena.OBSERVATIONS][games] = game.planes(state, 0)
         arrays[arena.MASK][games] = np.isin(np.arange(game.num_actions), game.legal(state))
         self._num_running = int(np.count_nonzero(self.seats >= 0))
-        self._has_next = self._is_drawn = False
+        self._has_next, self._sound = False, _NO_MOVES
 
     def _loops(self, num: int, *, everyone: bool) -> tuple[Loop, Loop]:
         parallel = num >= PARALLEL_GAMES and numba.get_num_threads() > 1
