@@ -12,6 +12,8 @@ VLLM = {
     "vllm_config": {
         "model_config": {"logprobs_mode": "processed_logprobs"},
         "cache_config": {"num_gpu_blocks": 11, "block_size": 16},
+        "device_config": {"device": "cuda"},
+        "scheduler_config": {"enable_chunked_prefill": True},
     }
 }
 
@@ -52,6 +54,17 @@ def test_vllm_with_log_probs_of_another_law_is_refused(json_server, url):
     json_server.answers["/server_info?config_format=json"] = (200, {"vllm_config": other})
     with pytest.raises(ValueError, match="--logprobs-mode processed_logprobs, got raw_logprobs"):
         connect(url, "vllm")
+
+
+def test_vllm_on_a_cpu_that_reads_prompts_in_parts_is_refused(json_server, url):
+    config = VLLM["vllm_config"] | {"device_config": {"device": "cpu"}}
+    answers = json_server.answers
+    answers["/server_info?config_format=json"] = (200, {"vllm_config": config})
+    with pytest.raises(ValueError, match="must be started with --no-enable-chunked-prefill"):
+        connect(url, "vllm")
+    config = config | {"scheduler_config": {"enable_chunked_prefill": False}}
+    answers["/server_info?config_format=json"] = (200, {"vllm_config": config})
+    assert connect(url, "vllm").capacity_tokens == 160
 
 
 def test_vllm_that_takes_no_weights_is_refused_with_what_it_lacks(json_server, url):

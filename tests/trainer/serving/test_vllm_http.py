@@ -146,7 +146,7 @@ def process(model, tmp_path_factory):
         "--skip-tokenizer-init", "--generation-config", "vllm", "--dtype", "float32",
         "--max-model-len", str(MAX_CONTEXT_TOKENS), "--block-size", str(BLOCK_TOKENS),
         "--kv-cache-memory-bytes", str(NUM_BLOCKS * BLOCK_TOKENS * KV_BYTES_PER_TOKEN),
-        "--logprobs-mode", "processed_logprobs", "--enforce-eager",
+        "--logprobs-mode", "processed_logprobs", "--enforce-eager", "--no-enable-chunked-prefill",
     ]  # fmt: skip
     variables = {
         "VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "ERROR",

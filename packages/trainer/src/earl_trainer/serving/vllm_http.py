@@ -1,5 +1,6 @@
 """A `vllm serve` somewhere, which takes new weights from a folder that it can read."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -125,6 +126,17 @@ async def read_capacity(client: JsonClient) -> int:
         raise RunFailedError(
             f"{client.url} must be started with --logprobs-mode processed_logprobs, got {mode}"
         )
+    if config["device_config"]["device"] == "cpu" and _splits_prompts(config):
+        # It ends at the first one: "CPU Generator does not use offset". Source: vllm 0.32,
+        # vllm/v1/worker/gpu_model_runner.py, `_bookkeeping_sync`.
+        raise RunFailedError(
+            f"{client.url} must be started with --no-enable-chunked-prefill, as vLLM on a CPU does "
+            "not survive a prompt that is read in parts when its reply has a seed"
+        )
     cache = config["cache_config"]
     # One block is never given out. Source: vllm 0.32, vllm/v1/core/block_pool.py, `null_block`.
     return (cache["num_gpu_blocks"] - 1) * cache["block_size"]
+
+
+def _splits_prompts(config: Mapping[str, Any]) -> bool:
+    return config["scheduler_config"]["enable_chunked_prefill"]
