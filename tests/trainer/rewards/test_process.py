@@ -68,14 +68,15 @@ def test_an_error_is_told_and_harms_no_later_job(open_process, transcript):
         "return_text": "a reward must be a finite number, got '1.0'",
         "flood": "OSError: [Errno 27] File too large",
     }
-    process = open_process(*said, "return_true", output_bytes=1024**2)
+    process = open_process(*said, "say", "return_true", output_bytes=1024**2)
     for name, detail in said.items():
         outcome = process.run(f"odd_rewards:{name}", transcript("a"))
         assert outcome.value is None
         assert outcome.failure is RewardFailure.ERROR
         assert outcome.detail.startswith(detail)
         assert "\n" not in outcome.detail
-        assert process.run("odd_rewards:return_true", transcript("a")).value == 1.0
+        assert process.run("odd_rewards:say", transcript("a")).value == 5.0
+    assert process.run("odd_rewards:return_true", transcript("a")).value == 1.0
     assert process.is_usable
 
 

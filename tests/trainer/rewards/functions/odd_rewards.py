@@ -102,6 +102,10 @@ def flood(transcript):
         os.write(1, b"x" * 4096)
 
 
+def say(transcript):
+    return os.write(1, b"hello")
+
+
 def babble(transcript):
     """Write to whatever it was not told of."""
     for descriptor in range(3, 64):
@@ -136,7 +140,7 @@ def run_on(transcript):
     if os.fork() == 0:
         os.setsid()
         while os.fork() == 0:
-            time.sleep(0.005)
+            time.sleep(0.0005)
         os._exit(0)
     time.sleep(60)
 
