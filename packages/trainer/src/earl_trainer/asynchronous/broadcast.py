@@ -122,7 +122,7 @@ class BroadcastPublication:
     def _meet(self, workers: tuple[int, ...], device_id: str) -> WeightGroup:
         self.close()
         rules, size = self._rules, len(workers) + 1
-        store = dist.TCPStore(
+        store = dist.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
             rules.host,
             0,
             is_master=True,

@@ -60,7 +60,7 @@ class RolloutPool:
         self._actors: list[Any] = []
         self._taking: list[Any] = []
         self._loading: list[Any] = []
-        self._receivers = _Receivers(self)
+        self._receivers = _Receivers(lambda worker: self._actors[worker], self._get)
         try:
             self._place = ReservedPlace(placement, learner_gpu=learner_gpu)
             self._actors = [self._start(worker) for worker in range(placement.num_workers)]
@@ -178,7 +178,8 @@ class RolloutPool:
 
     def _start(self, worker: int) -> Any:  # noqa: ANN401 - its methods gain `remote`
         assert self._place is not None
-        options = {"max_concurrency": _CONCURRENT_CALLS, **self._place.options(worker)}
+        options: dict[str, Any] = self._place.options(worker)
+        options["max_concurrency"] = _CONCURRENT_CALLS
         actor: Any = ray.remote(**options)(_Actor)
         return actor.remote(self._make, self._placement.worker_cores[worker])
 
@@ -202,17 +203,20 @@ class RolloutPool:
 class _Receivers:
     """The `WeightReceiver`s of a pool's workers."""
 
-    def __init__(self, pool: RolloutPool) -> None:
-        self._pool = pool
+    def __init__(
+        self, find_actor: Callable[[int], Any], get: Callable[[int, Any, float | None], Any]
+    ) -> None:
+        self._find_actor = find_actor
+        self._get = get
         self._asked: dict[int, Any] = {}
 
     def join(self, worker: int, meeting: Meeting) -> None:
         """Make a receiver meet others; `hear` tells how it went."""
-        self._asked[worker] = self._pool._actors[worker].join.remote(meeting)
+        self._asked[worker] = self._find_actor(worker).join.remote(meeting)
 
     def receive(self, worker: int, layout: FlatLayout, bucket_bytes: int) -> None:
         """Make a receiver take part in a broadcast; `hear` tells how it went."""
-        self._asked[worker] = self._pool._actors[worker].receive.remote(layout, bucket_bytes)
+        self._asked[worker] = self._find_actor(worker).receive.remote(layout, bucket_bytes)
 
     def hear(self, timeout_s: float) -> dict[int, str | None]:
         """Return what went wrong at those that have done as they were told; wait for the first.
@@ -226,9 +230,7 @@ class _Receivers:
         ready, _ = ray.wait(list(workers), timeout=timeout_s)
         for reference in ready:
             del self._asked[workers[reference]]
-        return {
-            workers[each]: self._pool._get(workers[each], each, timeout_s=None) for each in ready
-        }
+        return {workers[each]: self._get(workers[each], each, None) for each in ready}
 
     def forget(self, worker: int) -> None:
         """Hear no more of a worker that is gone."""

@@ -142,7 +142,9 @@ def join_group(meeting: Meeting, device_id: str) -> WeightGroup:
     """
     timeout = timedelta(seconds=meeting.timeout_s)
     try:
-        store = dist.TCPStore(meeting.host, meeting.port, is_master=False, timeout=timeout)
+        store = dist.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
+            meeting.host, meeting.port, is_master=False, timeout=timeout
+        )
         store.set(device_key(meeting.rank), device_id)
         backend = store.get(_BACKEND_KEY).decode()
     except RuntimeError as error:
