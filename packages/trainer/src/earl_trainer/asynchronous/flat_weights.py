@@ -10,6 +10,9 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
+Parts = list[UInt8[Tensor, "_"]]
+"""The bytes of every parameter."""
+
 _ALIGNED_BYTES = 16
 """Every parameter begins at a multiple of it, as the elements of no dtype are larger."""
 
@@ -49,7 +52,7 @@ class FlatLayout:
             offset = self.offsets_bytes[place]
             into[first - begin : last - begin].copy_(source[first - offset : last - offset])
 
-    def split(self, row: UInt8[Tensor, " bytes"]) -> list[UInt8[Tensor, " own_bytes"]]:
+    def split(self, row: UInt8[Tensor, " bytes"]) -> Parts:
         """Return each parameter's bytes, which stay where they are in the row."""
         return [
             row[offset : offset + size]

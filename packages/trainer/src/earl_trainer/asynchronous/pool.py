@@ -178,10 +178,8 @@ class RolloutPool:
 
     def _start(self, worker: int) -> Any:  # noqa: ANN401 - its methods gain `remote`
         assert self._place is not None
-        options: dict[str, Any] = {
-            "max_concurrency": _CONCURRENT_CALLS,
-            **self._place.options(worker),
-        }
+        options: dict[str, Any] = self._place.options(worker)
+        options["max_concurrency"] = _CONCURRENT_CALLS
         actor: Any = ray.remote(**options)(_Actor)
         return actor.remote(self._make, worker, self._placement.worker_cores[worker])
 
@@ -206,21 +204,19 @@ class _Receivers:
     """The `WeightReceiver`s of a pool's workers."""
 
     def __init__(
-        self,
-        actor: Callable[[int], Any],
-        get: Callable[[int, Any, float | None], Any],
+        self, find_actor: Callable[[int], Any], get: Callable[[int, Any, float | None], Any]
     ) -> None:
-        self._actor = actor
+        self._find_actor = find_actor
         self._get = get
         self._asked: dict[int, Any] = {}
 
     def join(self, worker: int, meeting: Meeting) -> None:
         """Make a receiver meet others; `hear` tells how it went."""
-        self._asked[worker] = self._actor(worker).join.remote(meeting)
+        self._asked[worker] = self._find_actor(worker).join.remote(meeting)
 
     def receive(self, worker: int, layout: FlatLayout, bucket_bytes: int) -> None:
         """Make a receiver take part in a broadcast; `hear` tells how it went."""
-        self._asked[worker] = self._actor(worker).receive.remote(layout, bucket_bytes)
+        self._asked[worker] = self._find_actor(worker).receive.remote(layout, bucket_bytes)
 
     def hear(self, timeout_s: float) -> dict[int, str | None]:
         """Return what went wrong at those that have done as they were told; wait for the first.

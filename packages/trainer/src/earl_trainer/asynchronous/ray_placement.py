@@ -2,7 +2,7 @@
 
 from typing import Any, final
 
-# It says how Ray is to start its processes.
+# Says how Ray is to start its processes.
 import earl_trainer.parallel.ray_ranks  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from earl_trainer.asynchronous.placement import AsyncPlacement
 from earl_trainer.types import RunFailedError

@@ -2,10 +2,7 @@
 
 from typing import final
 
-from jaxtyping import UInt8
-from torch import Tensor
-
-from earl_trainer.asynchronous.flat_weights import FlatLayout
+from earl_trainer.asynchronous.flat_weights import FlatLayout, Parts
 from earl_trainer.asynchronous.weight_group import (
     BrokenBroadcastError,
     Meeting,
@@ -25,7 +22,7 @@ class WeightReceiver:
 
     def __init__(self) -> None:
         self._group: WeightGroup | None = None
-        self._arrived: list[UInt8[Tensor, " _"]] | None = None
+        self._arrived: Parts | None = None
 
     def join(self, meeting: Meeting) -> str | None:
         """Meet the sender and the other receivers; return what went wrong, if anything."""
@@ -50,7 +47,7 @@ class WeightReceiver:
         self._arrived = layout.split(row)
         return None
 
-    def take(self) -> list[UInt8[Tensor, "_"]]:
+    def take(self) -> Parts:
         """Return the bytes of every parameter that arrived last, once.
 
         Raises:
