@@ -95,8 +95,7 @@ def make_draw(rules: KernelRules, *, everyone: bool, parallel: bool) -> Loop:
     return _compiled(draw, _DRAW, parallel=parallel)
 
 
-@no_type_check
-def entry_point(loop: Loop) -> Loop:
+def entry_point(loop: Any) -> Loop:  # noqa: ANN401 - numba has no type of it
     """Return what a compiled loop calls once it has looked up the types of its arguments.
 
     The look-up takes as long as a move; the loops here have one signature.
