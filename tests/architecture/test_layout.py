@@ -25,7 +25,7 @@ HOMES = {
     "pydantic": {"config.py", "overrides.py"},
     "yaml": {"overrides.py"},
     "ray": {"parallel/ray_ranks.py", "asynchronous/pool.py"},
-    "vllm": {"rollout/vllm_library.py"},
+    "vllm": {"rollout/vllm_library.py", "serving/gloo_receiver.py"},
     "httpx": {"serving/http.py"},
 }
 

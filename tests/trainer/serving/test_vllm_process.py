@@ -379,6 +379,34 @@ def test_an_update_that_fails_leaves_the_version_and_ends_vllm(make, llm, tmp_pa
     asyncio.run(play())
 
 
+def test_an_update_that_is_given_up_ends_vllm_as_well(make, llm, tmp_path):
+    async def play():
+        process = await make()
+        llm.blocked_in = "reload_weights"
+        update = asyncio.ensure_future(process.update_weights(tmp_path, 1))
+        await until(lambda: ("reload_weights", str(tmp_path)) in llm.calls)
+        update.cancel()
+        await asyncio.wait([update])
+        with pytest.raises(LostServerError, match="CancelledError"):
+            await process.generate(ask())
+
+    asyncio.run(play())
+
+
+def test_vllm_that_does_not_start_is_named_and_not_tried_again(make, monkeypatch, tmp_path):
+    async def start(arguments):
+        raise OSError("no\n memory")
+
+    async def play():
+        process = await make(started=False)
+        monkeypatch.setattr(vllm_library, "start", start)
+        for _ in range(2):
+            with pytest.raises(LostServerError, match="vLLM did not start at tp 1: no memory"):
+                await process.update_weights(tmp_path, 0)
+
+    asyncio.run(play())
+
+
 def test_a_reply_that_does_not_come_is_not_waited_for_for_ever(make):
     async def play():
         process = await make()

@@ -1,4 +1,4 @@
-"""What the trainer uses of vLLM. The only module that imports it, and only when it is called."""
+"""What the trainer uses of vLLM, which is imported only when something of it is called."""
 
 import asyncio
 import importlib.util

@@ -141,9 +141,11 @@ class VllmProcess:
             else:
                 work = self._take_over(folder, version)
             await self._answer(work, timeout_s=self._settings.timeouts.call_s)
-        except RunFailedError as error:
-            await self._lose(str(error))
-            raise LostServerError(self._end) from error
+        except BaseException as error:
+            lost = await self._lose(one_line(error))
+            if isinstance(error, RunFailedError):
+                raise lost from error
+            raise
         if was_open:
             self._open.set()
 
