@@ -80,3 +80,4 @@ def test_the_arguments_are_ones_that_vllm_knows(make_settings, on_gpu):
     assert arguments["kv_cache_memory_bytes"] == make_settings(512 * 640).cache_bytes(2)
     assert arguments["logprobs_mode"] == "processed_logprobs"
     assert arguments["enable_sleep_mode"] is on_gpu
+    assert arguments["enable_chunked_prefill"] is on_gpu

@@ -267,6 +267,14 @@ def test_a_seed_fixes_the_reply_whatever_is_asked_for_beside_it(engine):
 
 
 @pytest.mark.slow
+def test_more_prompts_than_one_pass_reads_are_answered(engine):
+    # vLLM reads 2,048 tokens in a pass, unless it is told otherwise.
+    requests = make_requests(80, temperature=1.0, max_new_tokens=2, seed=8)
+    assert sum(len(request.prompt_ids) for request in requests) > 2 * 2048
+    assert all(reply.ids for reply in engine.generate(requests))
+
+
+@pytest.mark.slow
 def test_completions_alone_give_the_same_replies_and_take_no_weights(process, engine, model):
     requests = make_requests(4, temperature=1.0, seed=3)
     expected = [list(each.ids) for each in engine.generate(requests)]

@@ -82,6 +82,9 @@ class VllmSettings:
             "logprobs_mode": "processed_logprobs",
             "enable_sleep_mode": on_gpu,
             "enforce_eager": not on_gpu,
+            # On a CPU a prompt that is read in parts ends vLLM if its reply has a seed: "CPU
+            # Generator does not use offset", vllm/v1/worker/gpu_model_runner.py.
+            "enable_chunked_prefill": on_gpu,
             "disable_log_stats": True,
             "use_tqdm_on_load": False,
             "seed": 0,
