@@ -30,7 +30,7 @@ STOP_IDS = frozenset()
 """Replies are as long as they may be."""
 MAX_DIFFERENCE = 1e-3
 """Of log-probs in float32, whose sums the two engines take in other orders."""
-WAIT_S = 200.0
+WAIT_S = 280.0
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def settings(model):
     return VllmSettings(
         memory=MemoryModel(device=DeviceSpec.cpu(weights_bytes + 4096 * 1024), **fields),
         stop_ids=STOP_IDS, max_context_tokens=700, num_threads=1, dtype=torch.float32,
-        timeouts=VllmTimeouts(start_s=180.0, generate_s=20.0, call_s=20.0),
+        timeouts=VllmTimeouts(start_s=270.0, generate_s=20.0, call_s=20.0),
     )  # fmt: skip
 
 
