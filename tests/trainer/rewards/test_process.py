@@ -36,7 +36,9 @@ def test_jobs_are_computed_one_after_the_other_by_a_warm_process(open_process, t
 def test_what_goes_wrong_ends_the_process_and_says_why(
     open_process, transcript, name, failure, detail
 ):
-    process = open_process(name, wall_s=0.6 if name == "sleep" else 20.0, memory_bytes=512 * 1024**2)
+    process = open_process(
+        name, wall_s=0.6 if name == "sleep" else 20.0, memory_bytes=512 * 1024**2
+    )
     outcome = process.run(f"odd_rewards:{name}", transcript(60))
     assert outcome.value is None
     assert outcome.failure is failure
