@@ -126,6 +126,12 @@ def test_rewards_of_functions_are_reported_and_a_missing_one_is_in_no_mean(outco
     assert not {name for name in outcome.record().metrics if "dropped_episodes" in name}
 
 
+def test_waiting_for_rewards_is_no_time_of_the_engine(outcome):
+    waited = replace(outcome, collected={"reward/wait_s": 0.5})
+    assert waited.report().rollout_s == 1.5
+    assert waited.record().metrics["time/rollout_s"] == 2.0
+
+
 def test_a_limit_that_is_near_is_announced(outcome):
     decision = replace(outcome.choice.decision, steps_to_limit=3)
     near = replace(outcome, choice=replace(outcome.choice, decision=decision))

@@ -95,13 +95,15 @@ class StepOutcome:
         # What a script played says nothing of the engine's speed.
         generated = any(share.counts.num_generated for share in self.shares)
         slowest_s = max(share.seconds["rollout"] for share in self.shares)
+        # Neither do functions that rewarded the last episodes when all had been played.
+        waited_s = self.collected.get("reward/wait_s", 0.0)
         return ContextReport(
             step=self.step,
             num_responses=len(lengths),
             mean_context_tokens=sum(lengths) / len(lengths),
             max_context_tokens=max(lengths),
             resident_tokens=resident_tokens,
-            rollout_s=slowest_s if generated else None,
+            rollout_s=max(0.0, slowest_s - waited_s) if generated else None,
             # What a failure took, and starting anew, is no price of a change.
             switch_s=switch.switch_s if switch is not None and switch.done else None,
         )
