@@ -85,8 +85,8 @@ class Result:
         )
 
     def worth_switching(self) -> bool:
-        """Tell whether the optimum beats every fixed degree by more than one more switch costs."""
-        return self.best_fixed_s - self.optimum.total_s > SWITCH_S
+        """Tell whether following the load saves more than a switch costs."""
+        return self.following_saves_s() > SWITCH_S
 
     def faster(self) -> bool:
         """Tell whether the selector beat the best fixed degree."""
@@ -241,7 +241,7 @@ def summarise(results: Sequence[Result]) -> dict[str, Figure]:
         ),
     }
     if worth:
-        figures["traces_worth_switching"] = Figure(value=len(worth), unit="traces", goal="")
+        figures["worth_switching"] = Figure(value=len(worth), unit="traces", goal="")
         figures["faster_than_best_fixed_where_worth_switching"] = Figure(
             value=fmean(result.faster() for result in worth), unit="share", goal=""
         )

@@ -36,24 +36,25 @@ def test_figures_follow_from_the_results(tool):
     assert figures["mean_regret_growing"].value == pytest.approx(regrets[0])
 
 
-def test_traces_count_as_worth_switching_from_the_price_of_one_more_switch_on(tool):
+@pytest.mark.parametrize(("saving_s", "worth"), [(6.0, False), (6.1, True)])
+def test_a_trace_is_worth_switching_where_following_saves_more_than_a_switch(
+    tool, monkeypatch, saving_s, worth
+):
     (result,) = tool.compare([1], tool.make_cluster())
-    gain_s = result.best_fixed_s - result.optimum.total_s
-    assert result.worth_switching() == (gain_s > 6.0)
-    at_least = replace(result, best_fixed_s=result.optimum.total_s + 6.0)
-    assert not at_least.worth_switching()
-    more = replace(result, best_fixed_s=result.optimum.total_s + 6.1)
-    assert more.worth_switching()
-    figures = tool.summarise([
-        more,
-        replace(more, trace=tool.make_trace(2, crossover_tokens=10**6, max_context_tokens=32_768)),
-        replace(
-            at_least, trace=tool.make_trace(0, crossover_tokens=10**6, max_context_tokens=32_768)
-        ),
-    ])
-    assert figures["traces_worth_switching"].value == 2
-    expected = more.replays["selector"].total_s / more.best_fixed_s - 1
-    assert figures["mean_against_best_fixed_where_worth_switching"].value == pytest.approx(expected)
+    monkeypatch.setattr(tool.Result, "following_saves_s", lambda self: saving_s)
+    assert result.worth_switching() is worth
+
+
+def test_only_traces_that_are_worth_switching_are_judged_by_it(tool):
+    results = tool.compare([0, 1, 2], tool.make_cluster())
+    assert [result.worth_switching() for result in results] == [True, True, False]
+    figures = tool.summarise(results)
+    assert figures["worth_switching"].value == 2
+    against = [result.against_fixed("selector") for result in results[:2]]
+    mean = figures["mean_against_best_fixed_where_worth_switching"]
+    assert (mean.value, mean.goal) == (pytest.approx(sum(against) / 2), "< 0")
+    faster = figures["faster_than_best_fixed_where_worth_switching"].value
+    assert faster == sum(each < 0 for each in against) / 2
 
 
 def test_queueing_at_a_degree_that_does_not_hold_the_forecast_is_avoidable_where_one_does(tool):
