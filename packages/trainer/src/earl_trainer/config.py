@@ -256,7 +256,7 @@ class AsynchronousConfig:
     learns, by a process group: NCCL where each has a GPU of its own, else gloo."""
     bucket_bytes: PositiveInt = 64 * 1024**2
     """Of a broadcast: one piece is sent while the next is gathered."""
-    vllm_weights: Literal["transfer", "disk"] = "transfer"
+    vllm_weights: Literal["disk", "transfer"] = "disk"
     """How new weights come to vLLM, where it generates: by its weight-transfer interface, or as
     files. It starts with files."""
     max_running_groups: NonNegativeInt = 0
