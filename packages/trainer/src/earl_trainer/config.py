@@ -257,8 +257,8 @@ class AsynchronousConfig:
     bucket_bytes: PositiveInt = 64 * 1024**2
     """Of a broadcast: one piece is sent while the next is gathered."""
     vllm_weights: Literal["disk", "transfer"] = "disk"
-    """How new weights come to vLLM, where it generates: by its weight-transfer interface, or as
-    files. It starts with files."""
+    """How new weights come to vLLM, where it generates: as files, or by its weight-transfer
+    interface. It starts with files."""
     max_running_groups: NonNegativeInt = 0
     """Groups that are played at once; 0 for as many as may start."""
     num_workers: PositiveInt = 1
