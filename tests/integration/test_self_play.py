@@ -8,8 +8,13 @@ from earl_trainer.experience.samples import build_columns, episode_advantages, r
 from earl_trainer.launch import run_to_end
 
 SELF_PLAY = {"opponent": "self", "learner": {"num_steps": 3}}
-SEVERAL_GAMES = {"rollout": {"games_per_episode": 3}, "learner": {"num_steps": 3}}
-BOTH = {"opponent": "self", "rollout": {"games_per_episode": 2}, "learner": {"num_steps": 3}}
+SEVERAL_GAMES = {
+    "rollout": {"games_per_episode": 3},
+    # Enough for a reply to end with its move now and then.
+    "warmup": {"lr": 1e-2},
+    "learner": {"num_steps": 3},
+}
+BOTH = SEVERAL_GAMES | {"opponent": "self", "rollout": {"games_per_episode": 2}}
 PAST = {
     "opponent": "pool:rating",
     # Enough for a past model to name a legal move now and then.
