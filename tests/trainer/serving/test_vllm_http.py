@@ -291,34 +291,45 @@ def test_completions_alone_give_the_same_replies_and_take_no_weights(process, en
     changing.close()
 
 
-@pytest.mark.slow
-def test_new_weights_in_mid_reply_speak_from_the_next_token_on(process, model, engine):
-    old, new = copy.deepcopy(model), copy.deepcopy(model)
-    served = make_engine(process, new, stop_ids=frozenset())
-    served.load_weights(0)
-    requests = make_requests(8, temperature=1.0, max_new_tokens=500, seed=4)
+def replies_over_a_change(served, model, requests, *, version, delay_s):
+    """Change the weights after so long a time of generating; return all replies."""
     for request in requests:
         served.submit(request)
-    time.sleep(0.3)
-    change_weights(new, seed=5)
-    served.load_weights(1)
+    time.sleep(delay_s)
+    change_weights(model, seed=version)
+    served.load_weights(version)
     ended = {}
     deadline_s = time.monotonic() + 120.0
     while len(ended) < len(requests):
         ended |= served.advance()
         assert time.monotonic() < deadline_s
-    num_mixed = 0
     for request in requests:
-        reply = ended[request.sequence_id]
-        ids, versions = list(reply.ids), list(reply.versions)
-        assert len(ids) == len(reply.logprobs) == len(versions) == 500
-        num_old = versions.count(0)
-        assert versions == [0] * num_old + [1] * (500 - num_old)
-        before = token_logprobs(old, request, ids)[:num_old]
-        after = token_logprobs(new, request, ids)[num_old:]
-        assert list(reply.logprobs) == pytest.approx([*before, *after], abs=MAX_DIFFERENCE)
-        num_mixed += 0 < num_old < 500
-    assert num_mixed >= 6
+        served.release(request.sequence_id)
+    return [ended[request.sequence_id] for request in requests]
+
+
+@pytest.mark.slow
+def test_new_weights_in_mid_reply_speak_from_the_next_token_on(process, model, engine):
+    new = copy.deepcopy(model)
+    served = make_engine(process, new, stop_ids=frozenset())
+    served.load_weights(0)
+    requests = make_requests(8, temperature=1.0, max_new_tokens=500, seed=4)
+    # How long it takes to begin, and then to end, is the machine's.
+    for version, delay_s in enumerate((0.2, 0.3, 0.5, 0.8, 1.2, 2.0), start=1):
+        old = copy.deepcopy(new)
+        replies = replies_over_a_change(served, new, requests, version=version, delay_s=delay_s)
+        nums_old = [list(reply.versions).count(version - 1) for reply in replies]
+        for request, reply, num_old in zip(requests, replies, nums_old, strict=True):
+            ids, versions = list(reply.ids), list(reply.versions)
+            assert len(ids) == len(reply.logprobs) == len(versions) == 500
+            assert versions == [version - 1] * num_old + [version] * (500 - num_old)
+            before = token_logprobs(old, request, ids)[:num_old]
+            after = token_logprobs(new, request, ids)[num_old:]
+            assert list(reply.logprobs) == pytest.approx([*before, *after], abs=MAX_DIFFERENCE)
+        if any(0 < num_old < 500 for num_old in nums_old):
+            break
+    else:
+        pytest.fail("no change of weights came in mid-reply")
     # Prompts whose keys and values the old weights had left in the cache.
     greedy = make_requests(8, temperature=0.0, max_new_tokens=20, seed=4)
     followed = served.generate(greedy)
