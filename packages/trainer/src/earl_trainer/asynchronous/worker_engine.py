@@ -15,6 +15,7 @@ from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.streaming_collector import StreamingGenerator
 from earl_trainer.rollout.streaming_engine import StreamingEngine
 from earl_trainer.serving.assembly import make_served_engine, servers_of_worker
+from earl_trainer.serving.served_engine import ServedEngine
 
 
 @final
@@ -68,7 +69,6 @@ def _make_embedded(settings: WorkerSettings, model: PreTrainedModel) -> WorkerEn
 
 def _make_vllm(settings: WorkerSettings, model: PreTrainedModel) -> WorkerEngine:
     # Only whoever asks for vLLM has to have it.
-    from earl_trainer.serving.served_engine import ServedEngine
     from earl_trainer.serving.vllm_process import VllmProcess
     from earl_trainer.serving.weight_paths import FolderPath, TensorPath
 
