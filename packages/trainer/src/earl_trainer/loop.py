@@ -39,8 +39,7 @@ def train(run: Run) -> None:
 def train_step(run: Run, phase: Phase, stages: Stages) -> None:
     """Play, prepare, dispatch, learn: one step, after which the engine has the new weights.
 
-    Until the learner starts nothing of the run has changed, so Ctrl-C drops the step; from there on
-    it waits for the step to end.
+    Ctrl-C drops a step before the learner starts, as nothing has changed, and waits for it after.
     """
     config, step, team = run.config, run.state.step, run.team
     clock, display = StageClock(), run.tracker.display
