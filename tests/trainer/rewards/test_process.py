@@ -94,20 +94,6 @@ def test_a_timeout_ends_children_wherever_they_have_gone(open_process, transcrip
     assert not find_sleepers("61.5")
 
 
-def test_children_that_start_one_another_do_not_escape(open_process, transcript):
-    process = open_process("run_on", wall_s=0.5)
-    mark = process._mark.encode()
-    process.run("odd_rewards:run_on", transcript("a"))
-
-    def carries(folder):
-        try:
-            return mark in (folder / "environ").read_bytes()
-        except OSError:
-            return False
-
-    assert not [folder.name for folder in Path("/proc").iterdir() if carries(folder)]
-
-
 def test_a_fork_that_comes_back_answers_nothing(open_process, transcript):
     process = open_process("come_back_twice", "length")
     assert process.run("odd_rewards:come_back_twice", transcript("a")).value == 5.0

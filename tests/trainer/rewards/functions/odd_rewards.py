@@ -135,16 +135,6 @@ def hang_with_children(transcript):
     time.sleep(60)
 
 
-def run_on(transcript):
-    """A process that is another one every few milliseconds, in a session of its own."""
-    if os.fork() == 0:
-        os.setsid()
-        while os.fork() == 0:
-            time.sleep(0.0005)
-        os._exit(0)
-    time.sleep(60)
-
-
 def too_many(transcript, another):
     return 0.0
 

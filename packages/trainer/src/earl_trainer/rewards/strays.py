@@ -10,6 +10,8 @@ MARK = "EARL_REWARD_PROCESS"
 """Environment variable that a reward process hands on to whatever it starts."""
 _ROUNDS = 200
 _ROUND_S = 0.01
+_CALM_ROUNDS = 3
+"""Looks in a row that find nobody: one who starts a child while one looks may be missed once."""
 
 
 def kill_marked(mark: str) -> None:
@@ -19,9 +21,11 @@ def kill_marked(mark: str) -> None:
     environment is not found.
     """
     entry = f"{MARK}={mark}".encode()
+    num_calm = 0
     for _ in range(_ROUNDS):
         found = [pid for pid in _pids() if _kill_if_marked(pid, entry)]
-        if not found:
+        num_calm = 0 if found else num_calm + 1
+        if num_calm == _CALM_ROUNDS:
             return
         time.sleep(_ROUND_S)
 
