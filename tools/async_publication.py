@@ -77,7 +77,7 @@ def publish_in_turn(
             start_s = time.perf_counter()
             publication.publish(model, version, range(pool.num_workers))
             held_up_s = time.perf_counter() - start_s
-            while not pool.wait_for_weights(1.0):
+            while pool.wait_for_weights(1.0):
                 if time.perf_counter() - start_s > _TIMEOUT_S:
                     raise TimeoutError(f"version {version} was not taken over by {name}")
             if number:
@@ -120,7 +120,7 @@ def measure_workers(size: Size, num_workers: int) -> list[Row]:
     )
     pool = RolloutPool(
         AsyncPlacement(learner_cores=1, worker_cores=(1,) * num_workers),
-        lambda worker, num_cores: RolloutWorker(settings, num_cores),
+        lambda worker: RolloutWorker(settings),
         store_bytes=128 * 1024**2 + 6 * num_bytes,
     )
     try:

@@ -15,8 +15,9 @@ from torch import nn
 class Pool:
     """Workers in this process: each finishes a group per question, or is gone."""
 
-    def __init__(self, finished, num_workers, *, dies=()):
+    def __init__(self, finished, num_workers, *, dies=(), failing_restarts=0, late=()):
         self.finished = finished
+        self.failing_restarts, self.late = failing_restarts, list(late)
         self.num_workers = num_workers
         self.granted = {worker: [] for worker in range(num_workers)}
         self.versions = {}
@@ -31,7 +32,7 @@ class Pool:
         self.published.append((worker, version, checksums is not None))
 
     def wait_for_weights(self, timeout_s):
-        return True
+        return [worker for worker in self.late if worker not in self.abandoned]
 
     def grant(self, worker, groups):
         self.granted[worker] += [number for number, _ in groups]
@@ -57,6 +58,9 @@ class Pool:
     def restart(self, worker):
         self.restarted.append(worker)
         self.granted[worker] = []
+        if self.failing_restarts:
+            self.failing_restarts -= 1
+            raise LostRolloutWorkerError(worker, "it does not start")
 
     def abandon(self, worker):
         self.abandoned.append(worker)
@@ -71,7 +75,7 @@ def plan_nothing(number):
 
 def collect(
     pool, *, batch=4, eta=1, bound=Bound.ADMISSION, steps=6, notes=None, check=False, cores=None,
-    learner_cores=1, publication=None, **rules,
+    learner_cores=1, publication=None, timeout_s=5.0, **rules,
 ):  # fmt: skip
     collection = BackgroundCollection(
         pool,
@@ -79,7 +83,7 @@ def collect(
         plan_nothing,
         publication=publication or StorePublication(pool, check=check),
         rules=BackgroundRules(
-            timeout_s=5.0,
+            timeout_s=timeout_s,
             worker_cores=cores or (1,) * pool.num_workers,
             learner_cores=learner_cores,
             **rules,
@@ -226,6 +230,32 @@ def test_who_is_started_anew_gets_the_newest_weights_before_it_is_granted_anythi
     assert 0 < version < 3
     assert all(granted_version is not None for _, _, granted_version in pool.history)
     assert (1, version) in {(worker, granted) for worker, _, granted in pool.history}
+
+
+@pytest.mark.parametrize(
+    ("max_restarts", "failing", "restarted", "abandoned"),
+    [(3, 1, [1, 1], []), (2, 5, [1, 1], [1])],
+)
+def test_a_restart_that_fails_is_tried_again_or_done_without(
+    group, max_restarts, failing, restarted, abandoned
+):
+    pool, notes = Pool(group, 2, dies={1: 4}, failing_restarts=failing), []
+    _, trained = collect(pool, max_restarts=max_restarts, notes=notes, bound=Bound.STRICT)
+    assert sorted(number for batch in trained for number in batch) == list(range(24))
+    assert (pool.restarted, pool.abandoned) == (restarted, abandoned)
+    assert sum("does not start" in note for note in notes) == len(restarted) - 1 + len(abandoned)
+
+
+def test_who_does_not_take_over_weights_in_time_is_done_without_by_name(group):
+    pool, notes = Pool(group, 2, late=[1]), []
+    collect(pool, max_restarts=0, notes=notes, timeout_s=0.2, steps=1)
+    assert pool.abandoned == [1]
+    assert notes == [
+        "rollout worker 1 is gone: it has not taken over new weights within 0.2 s; "
+        "the others play its 0 groups"
+    ]
+    with pytest.raises(RunFailedError, match=r"rollout worker 0 is gone.*; none is left"):
+        collect(Pool(group, 1, late=[0]), max_restarts=0, timeout_s=0.2)
 
 
 def test_faster_workers_are_granted_more(group):

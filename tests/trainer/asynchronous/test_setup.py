@@ -2,9 +2,15 @@ import time
 
 import pytest
 import torch
+from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.broadcast import BroadcastPublication
+from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
 from earl_trainer.asynchronous.publication import StorePublication
-from earl_trainer.asynchronous.setup import make_background_collection, make_publication
+from earl_trainer.asynchronous.setup import (
+    make_background_collection,
+    make_publication,
+    under_way_after,
+)
 from earl_trainer.config import AsynchronousConfig
 from earl_trainer.phases import RL, WARMUP, plan_phases
 
@@ -18,6 +24,16 @@ def test_the_way_in_which_weights_travel_is_chosen_by_the_config(
     workers = make_fake_workers(1)
     rules = AsynchronousConfig(publication=publication)
     assert isinstance(make_publication(rules, workers, workers, host="127.0.0.1"), kind)
+
+
+def test_a_run_that_took_turns_so_far_may_not_start_more_than_one_that_did_not(
+    small_config, mute_policy
+):
+    phase = plan_phases(small_config(), {WARMUP: mute_policy, RL: mute_policy})[1]
+    rules = StalenessRules(batch_groups=4, max_staleness=2, bound=Bound.ADMISSION)
+    ledger = GroupLedger.from_dict(rules, under_way_after(50, phase, num_seats=2))
+    # (eta + 1) B of them, with numbers that no step before has played.
+    assert ledger.admit(50) == list(range(200, 212))
 
 
 @pytest.mark.slow

@@ -85,6 +85,22 @@ def test_what_goes_wrong_inside_is_raised_to_whoever_asks_next(make_settings, ti
         worker.take(0.1)
 
 
+def test_closing_ends_it_and_its_engine_in_the_middle_of_a_reply(make_settings, tiny_model):
+    worker = RolloutWorker(make_settings(max_reply_tokens=100))
+    worker.publish(0, pack_weights(tiny_model))
+    worker.grant(granted(16))
+    deadline_s = time.monotonic() + 30.0
+    while not worker._engine.resident_tokens:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    start_s = time.monotonic()
+    worker.close()
+    worker.close()
+    assert time.monotonic() - start_s < 2.0
+    assert not worker._thread.is_alive()
+    assert worker._engine.resident_tokens == 0
+
+
 def test_it_says_how_long_it_had_nothing_to_do(make_settings, tiny_model):
     worker = RolloutWorker(make_settings())
     worker.publish(0, pack_weights(tiny_model))
@@ -121,4 +137,4 @@ def test_a_group_is_finished_with_its_rewards_and_others_are_played_meanwhile(
         idle_s = sum(each.idle_s for each in told)
         assert 0.0 < sum(each.reward_wait_s for each in told) <= idle_s
     finally:
-        worker._judge.close()
+        worker.close()

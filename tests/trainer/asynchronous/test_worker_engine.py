@@ -66,7 +66,8 @@ def test_vllm_generates_for_a_worker_as_a_server_of_replies(
     with_vllm, tiny_model, tiny_chat, way, reads_files, monkeypatch
 ):
     monkeypatch.setattr(worker_engine, "ServedEngine", RecordingEngine)
-    engine = make_streaming_engine(with_vllm(vllm_weights=way, num_threads=3), tiny_model)
+    settings = replace(with_vllm(vllm_weights=way), num_threads=3)
+    engine = make_streaming_engine(settings, tiny_model)
     model, servers, fields = engine.made_of
     assert model is tiny_model
     (server,) = servers
@@ -96,7 +97,7 @@ def test_workers_share_the_servers_of_the_run_out(make_settings, tiny_model, mon
         return [SilentServer()]
 
     monkeypatch.setattr(assembly, "connect_servers", connect)
-    settings = make_settings(num_workers=2)
+    settings = replace(make_settings(), num_workers=2)
     servers = tuple(f"http://{n}" for n in range(3))
     rollout = replace(
         settings.config.rollout, engine="openai", servers=servers, server_kind="sglang"

@@ -14,7 +14,7 @@ from earl_envs import Game
 from earl_selector import ContextReport, Decision, Policy, SelectorState
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from earl_trainer.asynchronous.setup import make_background_collection
+from earl_trainer.asynchronous.setup import make_background_collection, under_way_after
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
 from earl_trainer.engines import go_by_profile
@@ -287,7 +287,10 @@ class Run:
                 tokenizer=self.tokenizer,
                 capacity_tokens=self.engine.capacity_tokens,
                 num_seats=self.game.num_seats,
-                under_way=self.state.collection if resumes else {},
+                under_way=(self.state.collection if resumes else {})
+                or under_way_after(
+                    self.state.step - phase.first_step, phase, num_seats=self.game.num_seats
+                ),
                 note=self.tracker.display.note,
             )
             self._collection.publish(self.model, self.state.step)

@@ -215,37 +215,44 @@ class BackgroundCollection:
                 self._replace(error)
 
     def _wait_for_weights(self) -> None:
-        deadline_s = time.monotonic() + self._rules.timeout_s
+        timeout_s = self._rules.timeout_s
+        deadline_s = time.monotonic() + timeout_s
         while True:
             self._supply()
             try:
-                if self._workers.wait_for_weights(_POLL_S):
-                    return
+                late = self._workers.wait_for_weights(_POLL_S)
             except LostRolloutWorkerError as error:
                 self._replace(error)
-            # Replies that are not broken off end only as they are heard of.
+                continue
+            if not late:
+                return
+            # Replies that are not broken off take their time.
             if time.monotonic() > deadline_s:
-                raise RunFailedError(
-                    f"new weights were not taken over within {self._rules.timeout_s:g} s"
-                )
+                why = f"it has not taken over new weights within {timeout_s:g} s"
+                self._replace(LostRolloutWorkerError(late[0], why))
+                deadline_s = time.monotonic() + timeout_s
 
     def _replace(self, error: LostRolloutWorkerError) -> None:
         """Start a lost worker anew, or do without; its groups are played again from the start."""
         worker, numbers = error.worker, sorted(self._playing.pop(error.worker))
         self._publication.forget(worker)
         self._lacking.discard(worker)
-        if self._restarts_left > 0:
+        self._ledger.requeue(numbers)
+        while self._restarts_left > 0:
             self._restarts_left -= 1
             self._note(f"{error}; it is started anew, its {len(numbers)} groups with it")
-            self._workers.restart(worker)
+            try:
+                self._workers.restart(worker)
+            except LostRolloutWorkerError as again:
+                error = again
+                continue
             self._playing[worker] = set()
             self._lacking.add(worker)
-        elif self._playing:
-            self._note(f"{error}; the others play its {len(numbers)} groups")
-            self._workers.abandon(worker)
-        else:
+            return
+        if not self._playing:
             raise RunFailedError(f"{error}; none is left") from error
-        self._ledger.requeue(numbers)
+        self._note(f"{error}; the others play its {len(numbers)} groups")
+        self._workers.abandon(worker)
 
     def _tell(self, *, wait_s: float, learn_s: float | None) -> None:
         counts = self._ledger.counts

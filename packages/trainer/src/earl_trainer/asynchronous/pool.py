@@ -19,6 +19,7 @@ import ray  # isort: skip - after the module that says how it is to start its pr
 from ray.exceptions import RayActorError, RayError, RayTaskError
 
 _START_TIMEOUT_S = 180.0
+_CLOSE_TIMEOUT_S = 2.0
 # Calls that wait at the same time: one for new weights to be used, one for others to arrive, one
 # for groups, one that hands some over, and one of a broadcast that has failed elsewhere.
 _CONCURRENT_CALLS = 5
@@ -33,7 +34,7 @@ class RolloutPool:
 
     Args:
         placement: How many there are, and the cores of each.
-        make: Makes a worker, by its number and its cores, in its own process.
+        make: Makes a worker, by its number, in its own process.
         address: Of a running Ray cluster; empty starts one on this machine.
         learner_gpu: The GPU that this process computes on, which no worker is to have.
         store_bytes: The most that is shared between processes, for a cluster started here.
@@ -45,7 +46,7 @@ class RolloutPool:
     def __init__(
         self,
         placement: AsyncPlacement,
-        make: Callable[[int, int], RolloutWorker],
+        make: Callable[[int], RolloutWorker],
         *,
         address: str = "",
         learner_gpu: int | None = None,
@@ -54,7 +55,6 @@ class RolloutPool:
         self._owns_cluster = join_cluster(
             address, num_cpus=placement.num_cpus, store_bytes=store_bytes
         )
-        self._placement = placement
         self._make = make
         self._place: ReservedPlace | None = None
         self._actors: list[Any] = []
@@ -102,8 +102,10 @@ class RolloutPool:
         """
         self._loading[worker] = self._actors[worker].publish.remote(version, weights, checksums)
 
-    def wait_for_weights(self, timeout_s: float) -> bool:
-        """Return whether all workers generate with the weights that they were handed last.
+    def wait_for_weights(self, timeout_s: float) -> Sequence[int]:
+        """Return the workers that do not yet generate with the weights they were handed last.
+
+        It waits at most so long for there to be none.
 
         Raises:
             LostRolloutWorkerError: If one is gone.
@@ -114,11 +116,10 @@ class RolloutPool:
                 continue
             left_s = max(0.0, deadline_s - time.monotonic())
             ready, _ = ray.wait([reference], timeout=left_s)
-            if not ready:
-                return False
-            self._get(worker, reference, timeout_s=None)
-            self._loading[worker] = None
-        return True
+            if ready:
+                self._get(worker, reference, timeout_s=None)
+                self._loading[worker] = None
+        return [worker for worker, left in enumerate(self._loading) if left is not None]
 
     def grant(self, worker: int, groups: Sequence[tuple[int, Sequence[EpisodeStart]]]) -> None:
         """Hand groups to a worker."""
@@ -167,8 +168,7 @@ class RolloutPool:
         self._loading = []
         place, self._place = self._place, None
         try:
-            for actor in actors:
-                ray.kill(actor)
+            _end_all(actors)
             if place is not None:
                 place.close()
         finally:
@@ -181,10 +181,10 @@ class RolloutPool:
         options: dict[str, Any] = self._place.options(worker)
         options["max_concurrency"] = _CONCURRENT_CALLS
         actor: Any = ray.remote(**options)(_Actor)
-        return actor.remote(self._make, worker, self._placement.worker_cores[worker])
+        return actor.remote(self._make, worker)
 
     def _end(self, worker: int) -> None:
-        ray.kill(self._actors[worker])
+        _end_all([self._actors[worker]])
         self._taking[worker] = self._loading[worker] = None
         self._receivers.forget(worker)
 
@@ -237,13 +237,23 @@ class _Receivers:
         self._asked.pop(worker, None)
 
 
+def _end_all(actors: Sequence[Any]) -> None:
+    """End processes, whatever they do; those that can put their files away first."""
+    if actors:
+        ray.wait(
+            [actor.close.remote() for actor in actors],
+            num_returns=len(actors),
+            timeout=_CLOSE_TIMEOUT_S,
+        )
+    for actor in actors:
+        ray.kill(actor)
+
+
 class _Actor:
     """A worker's process."""
 
-    def __init__(
-        self, make: Callable[[int, int], RolloutWorker], worker: int, num_cores: int
-    ) -> None:
-        self._worker = make(worker, num_cores)
+    def __init__(self, make: Callable[[int], RolloutWorker], worker: int) -> None:
+        self._worker = make(worker)
         self._receiver = WeightReceiver()
 
     def ready(self) -> int:
@@ -266,3 +276,6 @@ class _Actor:
 
     def take(self, timeout_s: float) -> Yield:
         return self._worker.take(timeout_s)
+
+    def close(self) -> None:
+        self._worker.close()

@@ -75,11 +75,14 @@ def make_background_collection(
         blueprint=Blueprint.of(model),
         tokenizer=tokenizer,
         capacity_tokens=capacity_tokens,
+        num_workers=placement.num_workers,
     )
     num_bytes = sum(parameter.nbytes for parameter in model.parameters())
     pool = RolloutPool(
         placement,
-        lambda worker, num_cores: RolloutWorker(replace(settings, worker=worker), num_cores),
+        lambda worker: RolloutWorker(
+            replace(settings, worker=worker, num_threads=placement.worker_cores[worker])
+        ),
         address=config.selector.ray_address,
         learner_gpu=(model.device.index or 0) if model.device.type == "cuda" else None,
         store_bytes=_STORE_BYTES + _COPIES_IN_STORE * num_bytes,
@@ -93,7 +96,7 @@ def make_background_collection(
     )
     return BackgroundCollection(
         pool,
-        GroupLedger.from_dict(staleness, under_way) if under_way else GroupLedger(staleness),
+        GroupLedger.from_dict(staleness, under_way),
         group_starts(phase, seed=config.seed, num_seats=num_seats),
         publication=make_publication(rules, pool, pool.receivers, host=own_address()),
         rules=BackgroundRules(
@@ -108,6 +111,12 @@ def make_background_collection(
         note=note,
         on_close=lambda: torch.set_num_threads(all_threads),
     )
+
+
+def under_way_after(num_steps: int, phase: Phase, *, num_seats: int) -> dict[str, Any]:
+    """Return what a collection would tell after so many steps of a phase that took turns."""
+    num_groups = num_steps * groups_per_step(phase, num_seats=num_seats)
+    return {"num_consumed": num_groups, "first": num_groups}
 
 
 def make_publication(

@@ -30,6 +30,7 @@ from earl_trainer.rollout.streaming_collector import StreamingCollector
 from earl_trainer.types import EpisodeStart
 
 _POLL_S = 0.05
+_CLOSE_TIMEOUT_S = 2.0
 _ACKNOWLEDGE_TIMEOUT_S = 600.0
 
 
@@ -58,13 +59,11 @@ class RolloutWorker:
     played meanwhile.
 
     Args:
-        settings: The same for all workers.
-        num_threads: That it computes with.
+        settings: The same for all workers, but for its number and its threads.
     """
 
-    def __init__(self, settings: WorkerSettings, num_threads: int = 1) -> None:
+    def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
-        self._num_threads = num_threads
         self._inbox: queue.SimpleQueue[_Publication | tuple[int, Sequence[EpisodeStart]]] = (
             queue.SimpleQueue()
         )
@@ -76,7 +75,9 @@ class RolloutWorker:
         self._played: list[FinishedGroup] = []
         self._pending: _Publication | None = None
         self._make()
-        threading.Thread(target=self._run, daemon=True).start()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
     def publish(
         self,
@@ -133,6 +134,12 @@ class RolloutWorker:
             reward_wait_s=reward_wait_s,
         )
 
+    def close(self) -> None:
+        """End the thread before its next token, and let go of what the engine holds."""
+        self._closed.set()
+        self._woken.set()
+        self._thread.join(_CLOSE_TIMEOUT_S)
+
     def _raise_error(self) -> None:
         if self._error is not None:
             raise self._error
@@ -171,13 +178,17 @@ class RolloutWorker:
 
     def _run(self) -> None:
         # Set in the thread that computes: the library's pool is that of the calling thread.
-        torch.set_num_threads(self._num_threads)
+        torch.set_num_threads(self._settings.num_threads)
         try:
             with torch.no_grad():
-                while True:
+                while not self._closed.is_set():
                     self._turn()
         except BaseException as error:  # noqa: BLE001 - told to whoever asks next
             self._error = error
+        finally:
+            self._engine.close()
+            if self._judge is not None:
+                self._judge.close()
 
     def _turn(self) -> None:
         start_s = time.perf_counter()

@@ -30,6 +30,10 @@ class WorkerSettings:
     """Context tokens that it may hold at once."""
     worker: int = 0
     """Its number among the run's."""
+    num_workers: int = 1
+    """How many the run has."""
+    num_threads: int = 1
+    """That it computes with."""
 
 
 @runtime_checkable
@@ -75,7 +79,7 @@ def _make_vllm(settings: WorkerSettings, model: PreTrainedModel) -> WorkerEngine
     rules = settings.config.asynchronous
     stop_ids = ChatFormat(settings.tokenizer).stop_ids
     vllm = make_vllm_settings(
-        settings.config, model, stop_ids=stop_ids, tp=1, num_threads=rules.num_threads
+        settings.config, model, stop_ids=stop_ids, tp=1, num_threads=settings.num_threads
     )
     path = (
         FolderPath()
@@ -98,7 +102,7 @@ def _make_served(settings: WorkerSettings, model: PreTrainedModel) -> WorkerEngi
         config,
         model,
         servers_of_worker(
-            config.rollout.servers, settings.worker, num_workers=config.asynchronous.num_workers
+            config.rollout.servers, settings.worker, num_workers=settings.num_workers
         ),
         stop_ids=ChatFormat(settings.tokenizer).stop_ids,
         capacity_tokens=settings.capacity_tokens,

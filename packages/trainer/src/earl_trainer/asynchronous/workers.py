@@ -55,8 +55,11 @@ class Workers(Protocol):
         """
         ...
 
-    def wait_for_weights(self, timeout_s: float) -> bool:
-        """Return whether all workers generate with the weights that they were handed last."""
+    def wait_for_weights(self, timeout_s: float) -> Sequence[int]:
+        """Return the workers that do not yet generate with the weights they were handed last.
+
+        It waits at most so long for there to be none.
+        """
         ...
 
     def grant(self, worker: int, groups: Sequence[tuple[int, Sequence[EpisodeStart]]]) -> None:

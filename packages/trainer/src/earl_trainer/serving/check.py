@@ -55,7 +55,8 @@ def _check_workers(config: RunConfig) -> None:
                 "servers generate, and not processes of the run: with rollout.engine openai "
                 f"{name} must be 1, got {value}"
             )
-    num_workers, num_servers = config.asynchronous.num_workers, len(config.rollout.servers)
+    num_workers = len(config.asynchronous.worker_cores) or config.asynchronous.num_workers
+    num_servers = len(config.rollout.servers)
     if config.is_asynchronous and num_workers > num_servers:
         raise ValueError(
             "every worker has servers of its own: asynchronous.num_workers must be at most the "
