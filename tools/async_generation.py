@@ -1,12 +1,11 @@
 """The streaming engine against the library's `generate` on whole games, and what each idea brings.
 
-    python tools/async_generation.py [--quick]
+    python tools/bench_async.py --only generation [--quick --out FILE]
 
 Times are those that one core computes on whole games, the writing of the prompts included; what is
 compared has its turn in every round.
 """
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -227,20 +226,3 @@ def measure(quick: bool) -> Section:
     finally:
         torch.set_num_threads(num_threads)
     return Section(figures=figures, rows=rows)
-
-
-def main() -> None:
-    """Measure and print; `bench_async.py` stores."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few and small")
-    section = measure(parser.parse_args().quick)
-    for row in section.rows:
-        print(row)
-    for name, figure in section.figures.items():
-        print(name, figure.to_dict())
-
-
-if __name__ == "__main__":
-    main()

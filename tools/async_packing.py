@@ -1,13 +1,12 @@
 """Micro-batches without padding against padded ones that may take as much memory.
 
-    python tools/async_packing.py [--quick]
+    python tools/bench_async.py --only packing [--quick --out FILE]
 
 Rows are episodes of Tic-Tac-Toe, played by a script, of one to four games or of a long-tailed
 number of them. A padded micro-batch has a fixed number of rows, in the order of arrival or sorted
 by length: the smallest number whose peak is not below that of the packed ones.
 """
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -333,20 +332,3 @@ def measure(quick: bool) -> Section:
     finally:
         torch.set_num_threads(num_threads)
     return Section(figures=figures, rows=rows)
-
-
-def main() -> None:
-    """Measure and print; `bench_async.py` stores."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few and small")
-    section = measure(parser.parse_args().quick)
-    for row in section.rows:
-        print(row)
-    for name, figure in section.figures.items():
-        print(name, figure.to_dict())
-
-
-if __name__ == "__main__":
-    main()

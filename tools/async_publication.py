@@ -1,13 +1,12 @@
 """New weights on their way to workers: through Ray's object store, and by broadcast.
 
-    python tools/async_publication.py [--quick]
+    python tools/bench_async.py --only publication [--quick --out FILE]
 
 The workers are those of an asynchronous run, with nothing to play. Both ways have their turn in
 every round. Timed is how long the process that learns is held up, and how long it takes until all
 workers generate with the new weights.
 """
 
-import argparse
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -163,20 +162,3 @@ def measure(quick: bool) -> Section:
     size = QUICK if quick else FULL
     rows = [row for number in size.num_workers for row in measure_workers(size, number)]
     return Section(figures=make_figures(rows), rows=rows)
-
-
-def main() -> None:
-    """Measure and print; `bench_async.py` stores."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few and small")
-    section = measure(parser.parse_args().quick)
-    for row in section.rows:
-        print(row)
-    for name, figure in section.figures.items():
-        print(name, figure.to_dict())
-
-
-if __name__ == "__main__":
-    main()

@@ -17,10 +17,9 @@ _WINDOW = 4
 _SHORTEST_RANGE_TOKENS = 1024
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedPolicy:
-    """Keep one degree, as every framework without a selector does."""
+class _OneDegree:
+    """A policy that never switches."""
 
     memory: CapacityModel
     tp: int
@@ -46,6 +45,12 @@ class FixedPolicy:
     def init(self) -> SelectorState:
         """Return the state before the first decision."""
         return SelectorState(tp=None, reports=())
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedPolicy(_OneDegree):
+    """Keep one degree, as every framework without a selector does."""
 
     def update(
         self,
@@ -62,37 +67,12 @@ class FixedPolicy:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottlePolicy:
+class ThrottlePolicy(_OneDegree):
     """Keep one degree and hold the responses in flight to what it has room for.
 
     Floor(capacity / forecast context), at least one: the rule by which prime-rl bounds concurrency
     (src/prime_rl/orchestrator/concurrency.py), with the forecast in place of the longest context.
     """
-
-    memory: CapacityModel
-    tp: int
-    max_context_tokens: int
-    num_devices: int | None = None
-    """Devices of all engines; None for those of one."""
-    deployment: Deployment = Deployment.REPLICAS
-
-    @property
-    def fleet(self) -> Fleet:
-        """The engines that the devices form."""
-        return Fleet(
-            memory=self.memory,
-            num_devices=self.num_devices or self.tp,
-            deployment=self.deployment,
-        )
-
-    @property
-    def usable_degrees(self) -> tuple[int, ...]:
-        """The one degree."""
-        return (self.tp,)
-
-    def init(self) -> SelectorState:
-        """Return the state before the first decision."""
-        return SelectorState(tp=None, reports=())
 
     def update(
         self,

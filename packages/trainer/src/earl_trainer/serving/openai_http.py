@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, final
 
 from earl_trainer.rollout.engine import Completion, FinishReason, Request
-from earl_trainer.serving.calls import RunningCalls
 from earl_trainer.serving.http import JsonClient
+from earl_trainer.serving.http_server import HttpServer
 from earl_trainer.types import RunFailedError
 
 _MAX_SEED = 2**63
@@ -94,7 +94,7 @@ def parse_completion(answer: Mapping[str, Any], *, name: str, version: int) -> C
 
 
 @final
-class OpenAiServer:
+class OpenAiServer(HttpServer):
     """Any server of completions that returns token ids; it takes no weights.
 
     Good for matches, or for data of a policy that is fixed: new versions are taken over as long as
@@ -107,42 +107,22 @@ class OpenAiServer:
     """
 
     def __init__(self, client: JsonClient, settings: ServerSettings, model: ServedModel) -> None:
-        self._client = client
-        self._settings = settings
+        # What a reply has by a pause is not told, and neither what its cache holds.
+        super().__init__(
+            client,
+            capacity_tokens=settings.assumed_capacity_tokens,
+            control_timeout_s=settings.update_timeout_s,
+            grace_s=0.0,
+        )
         self._model = model
-        self._version = 0
+        self._stop_ids = settings.stop_ids
         self._served_hash = ""
-        self._calls = RunningCalls(grace_s=0.0)
 
-    @property
-    def name(self) -> str:
-        """Its address."""
-        return self._client.url
+    async def resume(self) -> None:
+        """Do nothing: replies begin as they are asked for."""
 
-    @property
-    def capacity_tokens(self) -> int:
-        """What it is thought to hold: such a server does not tell."""
-        return self._settings.assumed_capacity_tokens
-
-    @property
-    def needs_folder(self) -> bool:
-        """Always: the folder is all that such a server is told of weights."""
-        return True
-
-    async def generate(self, request: Request) -> Completion:
-        """Generate one reply; without tokens if paused, as what it has by then is not told."""
-        return await self._calls.run(self._generate(request, self._version))
-
-    async def pause(self) -> None:
-        """Break all replies off."""
-        await self._calls.end(self._no_abort)
-
-    async def update_weights(self, folder: Path, version: int) -> None:
-        """Accept a version of the weights that it serves.
-
-        Raises:
-            RunFailedError: If they differ from the first.
-        """
+    async def _load(self, folder: Path, version: int) -> None:
+        """Accept a version of the weights that it serves."""
         weights_hash = _hash_weights(folder)
         if self._served_hash not in ("", weights_hash):
             raise RunFailedError(
@@ -150,21 +130,13 @@ class OpenAiServer:
                 f"{version} has others"
             )
         self._served_hash = weights_hash
-        self._version = version
-
-    async def resume(self) -> None:
-        """Do nothing: replies begin as they are asked for."""
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
 
     async def _generate(self, request: Request, version: int) -> Completion:
-        body = completion_body(request, self._model.name, self._settings.stop_ids)
+        body = completion_body(request, self._model.name, self._stop_ids)
         answer = await self._client.post("/v1/completions", body)
         return parse_completion(answer, name=self.name, version=version)
 
-    async def _no_abort(self) -> None:
+    async def _abort_all(self) -> None:
         """A connection that is closed is all that such servers know."""
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, final
 
 from earl_trainer.rollout.engine import Completion, FinishReason, Request
-from earl_trainer.serving.calls import RunningCalls
 from earl_trainer.serving.http import JsonClient
+from earl_trainer.serving.http_server import HttpServer
 from earl_trainer.serving.openai_http import ServerSettings
 from earl_trainer.serving.server import LostServerError
 from earl_trainer.types import RunFailedError
@@ -17,7 +17,7 @@ _MAX_SEED = 2**31
 
 
 @final
-class SglangServer:
+class SglangServer(HttpServer):
     """SGLang's native interface.
 
     Its log-probs are those of the law that is sampled, unless it was started with
@@ -35,41 +35,19 @@ class SglangServer:
     def __init__(
         self, client: JsonClient, settings: ServerSettings, *, capacity_tokens: int
     ) -> None:
-        self._client = client
-        self._settings = settings
-        self._capacity_tokens = capacity_tokens
-        self._version = 0
-        self._calls = RunningCalls(grace_s=_GRACE_S)
+        super().__init__(
+            client,
+            capacity_tokens=capacity_tokens,
+            control_timeout_s=settings.update_timeout_s,
+            grace_s=_GRACE_S,
+        )
+        self._stop_ids = settings.stop_ids
 
-    @property
-    def name(self) -> str:
-        """Its address."""
-        return self._client.url
+    async def resume(self) -> None:
+        """Begin replies again."""
+        await self._control("/continue_generation", {})
 
-    @property
-    def capacity_tokens(self) -> int:
-        """Context tokens that it holds at once."""
-        return self._capacity_tokens
-
-    @property
-    def needs_folder(self) -> bool:
-        """Always: the folder is all that such a server is told of weights."""
-        return True
-
-    async def generate(self, request: Request) -> Completion:
-        """Generate one reply under the weights in use; ABORT with the tokens so far if paused."""
-        return await self._calls.run(self._generate(request, self._version))
-
-    async def pause(self) -> None:
-        """End all running replies as far as they got, and begin none until `resume`."""
-        await self._calls.end(self._abort_all)
-
-    async def update_weights(self, folder: Path, version: int) -> None:
-        """Read the weights in a folder and forget what was cached under older ones.
-
-        Raises:
-            LostServerError: If it says that it failed, or does not answer within its time.
-        """
+    async def _load(self, folder: Path, version: int) -> None:
         update = {
             "model_path": str(folder),
             "flush_cache": True,
@@ -79,25 +57,13 @@ class SglangServer:
         answer = await self._control("/update_weights_from_disk", update)
         if not answer["success"]:
             raise LostServerError(f"{self.name}: {' '.join(str(answer['message']).split())}")
-        self._version = version
-
-    async def resume(self) -> None:
-        """Begin replies again."""
-        await self._control("/continue_generation", {})
-
-    async def close(self) -> None:
-        """Close the connections; the server goes on."""
-        await self._client.close()
 
     async def _generate(self, request: Request, version: int) -> Completion:
-        answer = await self._client.post("/generate", _body(request, self._settings.stop_ids))
+        answer = await self._client.post("/generate", _body(request, self._stop_ids))
         return _parse(answer, name=self.name, version=version)
 
     async def _abort_all(self) -> None:
         await self._control("/pause_generation", {"mode": "abort"})
-
-    async def _control(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
-        return await self._client.post(path, body, timeout_s=self._settings.update_timeout_s)
 
 
 async def read_capacity(client: JsonClient) -> int:

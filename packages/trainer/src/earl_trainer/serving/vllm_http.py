@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, final
 
 from earl_trainer.rollout.engine import Completion, Request
-from earl_trainer.serving.calls import RunningCalls
 from earl_trainer.serving.http import JsonClient
+from earl_trainer.serving.http_server import HttpServer
 from earl_trainer.serving.openai_http import (
     ServedModel,
     ServerSettings,
@@ -21,7 +21,7 @@ _GRACE_S = 5.0
 
 
 @final
-class VllmServer:
+class VllmServer(HttpServer):
     """vLLM's own server, in development mode, through which replies can be paused.
 
     Sources: vllm 0.32, vllm/entrypoints/rl/online/api_router.py (`/pause`, `/resume`),
@@ -42,66 +42,33 @@ class VllmServer:
         *,
         capacity_tokens: int,
     ) -> None:
-        self._client = client
-        self._settings = settings
+        super().__init__(
+            client,
+            capacity_tokens=capacity_tokens,
+            control_timeout_s=settings.update_timeout_s,
+            grace_s=_GRACE_S,
+        )
         self._model = model
-        self._capacity_tokens = capacity_tokens
-        self._version = 0
-        self._calls = RunningCalls(grace_s=_GRACE_S)
-
-    @property
-    def name(self) -> str:
-        """Its address."""
-        return self._client.url
-
-    @property
-    def capacity_tokens(self) -> int:
-        """Context tokens that it holds at once."""
-        return self._capacity_tokens
-
-    @property
-    def needs_folder(self) -> bool:
-        """Always: the folder is all that such a server is told of weights."""
-        return True
-
-    async def generate(self, request: Request) -> Completion:
-        """Generate one reply under the weights in use; ABORT with the tokens so far if paused."""
-        return await self._calls.run(self._generate(request, self._version))
-
-    async def pause(self) -> None:
-        """End all running replies as far as they got, and begin none until `resume`."""
-        await self._calls.end(self._abort_all)
-
-    async def update_weights(self, folder: Path, version: int) -> None:
-        """Read the weights in a folder and forget what was cached under older ones.
-
-        Raises:
-            LostServerError: If it fails, or does not within its time.
-        """
-        reload = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
-        await self._control("/collective_rpc", reload)
-        if not (await self._control("/reset_prefix_cache"))["success"]:
-            raise LostServerError(f"{self.name} did not forget what it cached")
-        self._version = version
+        self._stop_ids = settings.stop_ids
 
     async def resume(self) -> None:
         """Begin replies again."""
         await self._control("/resume")
 
-    async def close(self) -> None:
-        """Close the connections; the server goes on."""
-        await self._client.close()
+    async def _load(self, folder: Path, version: int) -> None:
+        del version
+        reload = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
+        await self._control("/collective_rpc", reload)
+        if not (await self._control("/reset_prefix_cache"))["success"]:
+            raise LostServerError(f"{self.name} did not forget what it cached")
 
     async def _generate(self, request: Request, version: int) -> Completion:
-        body = completion_body(request, self._model.name, self._settings.stop_ids)
+        body = completion_body(request, self._model.name, self._stop_ids)
         answer = await self._client.post("/v1/completions", body)
         return parse_completion(answer, name=self.name, version=version)
 
     async def _abort_all(self) -> None:
         await self._control("/pause?mode=abort")
-
-    async def _control(self, path: str, body: Any = None) -> Any:  # noqa: ANN401 - JSON
-        return await self._client.post(path, body, timeout_s=self._settings.update_timeout_s)
 
 
 async def read_capacity(client: JsonClient) -> int:
