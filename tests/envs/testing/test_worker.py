@@ -18,8 +18,8 @@ GAMES = """
 
     class Dreaming(TicTacToe):
         def initial(self, rng):
-            import os
-            return (1 << os.getpid() % 9, 0)
+            import sys
+            return (1 if "pytest" in sys.modules else 2, 0)
 """
 
 
