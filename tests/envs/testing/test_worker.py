@@ -19,7 +19,7 @@ GAMES = """
     class Dreaming(TicTacToe):
         def initial(self, rng):
             import sys
-            return (1 if "pytest" in sys.modules else 2, 0)
+            return (1 if sys.argv[0] == "-c" else 2, 0)
 """
 
 
