@@ -8,6 +8,7 @@ of them anew and keeps what the file holds of the others; `--quick` is small and
 
 from collections.abc import Sequence
 
+from async_plot import draw_async
 from bench_section import find_measures, measure_sections
 
 SUBJECT = "async"
@@ -16,9 +17,11 @@ NAMES = ("simulator", "packing", "generation", "publication", "throughput")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and store."""
+    """Measure, print, draw and store."""
     measures = find_measures(SUBJECT, NAMES)
-    measure_sections(SUBJECT, NAMES, arguments, description=__doc__, measures=measures)
+    measure_sections(
+        SUBJECT, NAMES, arguments, description=__doc__, measures=measures, draw=draw_async
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarking import ROOT, STORE
@@ -136,6 +137,52 @@ def _cell_text(cell: Stored) -> str:
     return f"**{text}**" if cell["share_of_tp4_capacity"] > 1 else text
 
 
+def async_details(rows: Sequence[Stored]) -> str:
+    """Show every bound of staleness, and AReaL's published rates beside simulated ones."""
+    parts = {
+        "Trained tokens per second and games won, by how many updates generation may be ahead": (
+            staleness_table([row for row in rows if "win_rates_of_steps" in row])
+        ),
+        "AReaL's rates (arXiv:2505.24298, tables 2 and 7) and those of the simulated pipeline": (
+            replay_table([row for row in rows if "simulated_tokens_per_s" in row])
+        ),
+    }
+    tables = [f"\n{title}:\n\n{body}" for title, body in parts.items()]
+    return "".join(tables) + "\n" + "".join(f"- {row['note']}\n" for row in rows if "note" in row)
+
+
+def staleness_table(runs: Sequence[Stored]) -> str:
+    """Show the median run of every variant by rate, and what each of its runs won."""
+    body: list[list[str]] = []
+    for variant in dict.fromkeys(run["variant"] for run in runs):
+        own = [run for run in runs if run["variant"] == variant]
+        body.append([
+            variant,
+            f"{median(run['tokens_per_s'] for run in own):,.0f}",
+            percent(median(run["generation_idle_share"] for run in own)),
+            f"{median(run['staleness_mean'] for run in own):.2f}",
+            f"{max(run['staleness_max'] for run in own):.0f}",
+            ", ".join(map(interval, own)),
+        ])
+    head = ["run", "tokens/s", "generation idle", "mean age", "largest age", "games won"]
+    return table(head, body)
+
+
+def replay_table(replays: Sequence[Stored]) -> str:
+    """Show published and simulated rates."""
+    body = [
+        [
+            row["table"],
+            row["eta"],
+            f"{row['published_tokens_per_s']:,.0f}",
+            f"{row['simulated_tokens_per_s']:,.0f}{' (fitted)' if row['fitted'] else ''}",
+            f"{row['error_percent']:+.1f} %",
+        ]
+        for row in replays
+    ]
+    return table(["table", "eta", "published tokens/s", "simulated", "off"], body)
+
+
 def readme_content(files: Mapping[str, Stored]) -> str:
     """Show a run of every seed of each recipe."""
     shown: dict[tuple[str, int], Stored] = {}
@@ -184,6 +231,7 @@ def benchmarks_content(files: Mapping[str, Stored]) -> str:
 
 
 DETAILS: Mapping[str, Callable[[Sequence[Stored]], str]] = {
+    "async": async_details,
     "dispatch": lambda rows: f"\n{link_table(rows)}",
     "selector": selector_details,
 }

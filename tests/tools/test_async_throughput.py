@@ -50,12 +50,16 @@ def row(variant, *, rate, low, high):
         "tokens_per_s": rate,
         "win_rate_low": low,
         "win_rate_high": high,
+        "games_per_step": 100,
+        "win_rates_of_steps": [low] * 4 + [high] * 4,
+        "staleness_of_steps": [0.0] * 8,
     }
 
 
 def test_throughput_is_compared_by_medians_and_curves_by_the_gap_between_intervals(tool):
     rows = [
         *(row(tool.SYNC, rate=rate, low=0.4, high=0.5) for rate in (90.0, 100.0, 400.0)),
+        *(row(tool.TURNS, rate=80.0, low=0.4, high=0.5) for _ in range(3)),
         *(row(tool.BOTH, rate=150.0, low=0.4, high=0.5) for _ in range(3)),
         *(row(tool.MAIN, rate=180.0, low=0.45, high=0.6) for _ in range(2)),
         row(tool.MAIN, rate=180.0, low=0.52, high=0.6),
@@ -63,9 +67,18 @@ def test_throughput_is_compared_by_medians_and_curves_by_the_gap_between_interva
     ]
     figures = tool.make_figures(rows)
     assert figures["eta_2_over_sync"].value == pytest.approx(1.8)
+    assert figures["eta_2_over_eta_0"].value == pytest.approx(2.25)
     assert figures["eta_2_over_sync_on_both_cores"].value == pytest.approx(1.2)
     assert figures["gain_of_interruption"].value == pytest.approx(1.125)
     assert figures["win_rate_gap_between_intervals"].value == pytest.approx(0.02)
+    assert not figures["curve_gap_between_intervals"].to_dict()["holds"]
+
+
+def test_taking_turns_is_the_better_of_its_two_ways(tool):
+    rates = {tool.SYNC: 90.0, tool.TURNS: 120.0, tool.BOTH: 150.0, tool.MAIN: 180.0}
+    rows = [row(each, rate=rate, low=0.4, high=0.5) for each, rate in rates.items()]
+    rows.append(row(tool.WAITING, rate=160.0, low=0.4, high=0.5))
+    assert tool.make_figures(rows)["eta_2_over_sync"].value == pytest.approx(1.5)
 
 
 def test_the_first_two_steps_do_not_count_for_throughput(tool):
@@ -87,10 +100,11 @@ def test_the_first_two_steps_do_not_count_for_throughput(tool):
     assert found["tokens_per_s"] == pytest.approx(100.0)
     assert found["update_s"] == pytest.approx(0.75)
     assert found["staleness_max"] == 3.0
+    assert found["staleness_of_steps"] == [1.0] * 4
 
 
 def test_variants_differ_in_name_and_flags(tool):
-    variants = [tool.SYNC, tool.BOTH, tool.WAITING, *tool.TABLE]
+    variants = [tool.SYNC, tool.TURNS, tool.BOTH, tool.WAITING, *tool.TABLE]
     assert tool.MAIN.label in {each.label for each in tool.TABLE}
     assert len({each.label for each in variants}) == len(variants)
     assert len({(tuple(each.flags), each.num_threads) for each in variants}) == len(variants)

@@ -19,6 +19,7 @@ def test_every_part_that_is_named_can_be_measured_and_one_is_kept_while_another_
 
     measures = {name: measure_as(place) for place, name in enumerate(tool.NAMES)}
     monkeypatch.setattr(tool, "find_measures", lambda subject, names: measures)
+    monkeypatch.setattr(tool, "draw_async", lambda rows, target: None)
     target = tmp_path / "async.json"
     tool.main(["--out", str(target)])
     measures["packing"] = measure_as(9.0)

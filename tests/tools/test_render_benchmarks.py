@@ -181,3 +181,31 @@ def test_the_pages_show_what_is_stored(render):
     for path, content in render.PAGES.items():
         page = path.read_text()
         assert render.splice(page, content(files)) == page, f"{path}: run render_benchmarks.py"
+
+
+def test_asynchronous_runs_are_a_line_for_every_variant_in_their_order(render):
+    def run(variant, rate, *, seed):
+        return {
+            "variant": variant,
+            "seed": seed,
+            "tokens_per_s": rate,
+            "generation_idle_share": 0.25,
+            "staleness_mean": 1.25,
+            "staleness_max": 2.0 + seed,
+            "win_rates_of_steps": [0.5],
+            **result(0.75, 0.0),
+        }
+
+    replay = {
+        "table": "2",
+        "eta": "4",
+        "published_tokens_per_s": 1000.0,
+        "simulated_tokens_per_s": 1050,
+        "error_percent": 5.0,
+        "fitted": False,
+    }
+    rows = [run("b", 10.0, seed=0), run("a", 30.0, seed=0), run("b", 30.0, seed=1), replay]
+    lines = render.async_details(rows).splitlines()
+    assert "| b | 20 | 25.0 % | 1.25 | 3 | 75.0 % [70.0, 80.0], 75.0 % [70.0, 80.0] |" in lines
+    assert lines.index("| a | 30 | 25.0 % | 1.25 | 2 | 75.0 % [70.0, 80.0] |") == 6
+    assert "| 2 | 4 | 1,000 | 1,050 | +5.0 % |" in lines
