@@ -9,6 +9,7 @@ from pathlib import Path
 import earl_envs
 import pytest
 from earl_envs.games.tic_tac_toe import TicTacToe
+from earl_trainer.cli.command import main
 from earl_trainer.launch import run_to_end
 
 EARL = Path(sys.executable).with_name("earl")
@@ -79,7 +80,6 @@ def test_a_wrong_command_is_answered_in_one_line(arguments, said, tmp_path):
     assert_refused(arguments, said, tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -95,8 +95,17 @@ def test_a_wrong_command_is_answered_in_one_line(arguments, said, tmp_path):
     ],
     ids=["algorithm", "context", "tp", "game", "model", "batch"],
 )
-def test_a_wrong_value_is_answered_in_one_line(arguments, said, tmp_path):
-    assert_refused(arguments, said, tmp_path)
+def test_a_wrong_value_is_answered_in_one_line(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["earl", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    for part in said:
+        assert part in told
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
