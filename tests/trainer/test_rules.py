@@ -10,7 +10,6 @@ from earl_trainer.rules import (
     check_config,
     check_context,
     check_resumable,
-    note_unused_staleness,
 )
 
 REFUSALS = [
@@ -77,8 +76,18 @@ REFUSALS = [
     ),
     (
         "--selector.policy throttle --max-staleness 1",
-        "selector.policy throttle needs max_staleness 0 and an asynchronous.bound other than none, "
-        "got 1 and admission",
+        "selector.policy throttle needs max_staleness 0, an asynchronous.bound other than none and "
+        "asynchronous.always False, got 1, admission and False",
+    ),
+    (
+        "--selector.policy throttle --asynchronous.always true",
+        "selector.policy throttle needs max_staleness 0, an asynchronous.bound other than none and "
+        "asynchronous.always False, got 0, admission and True",
+    ),
+    (
+        "--asynchronous.always true --learner-workers 2",
+        "with max_staleness 0, asynchronous.bound admission and asynchronous.always True, "
+        "learner_workers must be 1, as one process learns; got 2",
     ),
     (
         "--selector.policy throttle --rollout.overflow cut",
@@ -280,52 +289,3 @@ def test_a_resumed_run_keeps_what_its_past_depends_on():
     ):
         with pytest.raises(ValueError, match=re.escape(said)):
             check_resumable(saved, resolve(saved, parse_flags(flag.split())))
-
-
-AHEAD = {"max_staleness": 2, "selector": {"num_devices": 1, "tp_degrees": (1,)}}
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        ({"rollout": {"overflow": "cut"}}, "rollout.overflow must be queue"),
-        ({"rollout_workers": 2}, "rollout_workers must be 1"),
-        ({"learner_workers": 2}, "learner_workers must be 1"),
-        ({"selector": {"num_devices": 2, "tp_degrees": (1, 2)}}, "selector.num_devices must be 1"),
-        ({"opponent": "pool:recency"}, "max_staleness must be 0, got 2"),
-        ({"asynchronous": {"bound": "none"}}, "which must be >= 1, got 0"),
-        (
-            {"asynchronous": {"num_workers": 3, "max_running_groups": 2}},
-            "asynchronous.max_running_groups must be >= asynchronous.num_workers, got 2 and 3",
-        ),
-        (
-            {"asynchronous": {"worker_cores": (1, 1, 2), "max_running_groups": 2}},
-            "asynchronous.max_running_groups must be >= asynchronous.num_workers, got 2 and 3",
-        ),
-        (
-            {"asynchronous": {"split": 0.5, "num_threads": 2}},
-            "got asynchronous.split and asynchronous.num_threads",
-        ),
-        (
-            {"asynchronous": {"publish_every_steps": 4}},
-            "publish_every_steps must be at most that, got 4 and max_staleness = 2",
-        ),
-    ],
-)
-def test_what_generation_ahead_cannot_do_is_refused_with_the_rule(overrides, message, small_config):
-    check_config(small_config(AHEAD))
-    check_config(small_config(AHEAD, {"rollout": {"engine": "vllm"}}))
-    with pytest.raises(ValueError, match=re.escape(message)):
-        check_config(small_config(AHEAD, overrides))
-
-
-def test_too_few_groups_to_be_as_far_ahead_as_allowed_are_said_and_not_refused(small_config):
-    few = small_config(AHEAD, {"asynchronous": {"max_running_groups": 7}})
-    check_config(few)
-    assert note_unused_staleness(few, num_seats=2) == (
-        "max_staleness 2 lets 12 groups be under way, of which "
-        "asynchronous.max_running_groups = 7 run at once"
-    )
-    enough = small_config(AHEAD, {"asynchronous": {"max_running_groups": 12}})
-    for config in (enough, small_config(AHEAD), small_config()):
-        assert note_unused_staleness(config, num_seats=2) is None

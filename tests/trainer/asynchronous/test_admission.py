@@ -43,7 +43,7 @@ def test_the_tighter_of_both_bounds_holds():
 
 
 def test_no_bound_at_all_is_refused():
-    with pytest.raises(ValueError, match="max_staleness or max_running"):
+    with pytest.raises(ValueError, match="no limit at all"):
         num_admissible(counts(), version=0, batch_groups=4, max_staleness=None)
 
 
@@ -53,3 +53,18 @@ def test_counts_that_lose_a_group_are_not_balanced():
     ).balanced
     assert not GroupCounts(submitted=7, running=2, accepted=4).balanced
     assert not GroupCounts(submitted=4, accepted=4, consumed=2, queued=1).balanced
+
+
+def test_what_waits_takes_the_place_of_what_could_run_without_a_bound():
+    def room(running, queued):
+        return num_admissible(
+            counts(running=running, accepted=queued),
+            version=0,
+            batch_groups=4,
+            max_staleness=None,
+            max_running=6,
+            max_under_way=10,
+        )
+
+    # Not before all places to wait could be taken.
+    assert [room(2, queued) for queued in (0, 4, 5, 8, 9)] == [4, 4, 3, 0, 0]

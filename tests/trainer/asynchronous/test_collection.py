@@ -157,21 +157,26 @@ def test_the_last_lost_worker_ends_the_run_by_its_name(group):
         collect(Pool(group, 1, dies={0: 3}))
 
 
-def test_a_batch_that_does_not_come_ends_the_run_in_time(group):
+def test_a_batch_that_does_not_come_ends_the_run_in_time_and_says_who_is_late(group):
     class Idle(Pool):
         def take(self, workers, timeout_s):
-            return {}
+            return super().take([1], timeout_s)
 
-    idle = Idle(group, 1)
+    idle = Idle(group, 2)
     collection = BackgroundCollection(
         idle,
         GroupLedger(StalenessRules(batch_groups=2, max_staleness=1, bound=Bound.ADMISSION)),
         plan_nothing,
         publication=StorePublication(idle),
-        rules=BackgroundRules(timeout_s=0.2),
+        rules=BackgroundRules(timeout_s=0.2, worker_cores=(1, 1)),
         note=print,
     )
-    with pytest.raises(RunFailedError, match=r"no batch of groups within 0\.2 s: 4 are running"):
+    collection.publish(nn.Linear(2, 2), 0)
+    collection.collect(0, share_tokens=None, on_turn=lambda text: None)
+    late = (
+        r"no batch of groups within 0\.2 s: 2 are running \(2 at rollout worker 0\), 0 are waiting"
+    )
+    with pytest.raises(RunFailedError, match=late):
         collection.collect(0, share_tokens=None, on_turn=lambda text: None)
 
 

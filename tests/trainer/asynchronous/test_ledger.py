@@ -97,6 +97,19 @@ def test_a_run_that_goes_on_has_the_room_it_had_and_plays_again_what_was_under_w
     assert len(set(admitted)) == len(admitted)
 
 
+def test_without_a_bound_no_more_groups_finish_than_may_wait_while_nobody_learns(group):
+    ledger = GroupLedger(rules(Bound.NONE, batch=4, max_running=6, max_under_way=6 + 8))
+    rounds = 0
+    while started := ledger.admit(0):
+        for number in started:
+            ledger.finish(group(number))
+        rounds += 1
+    assert rounds == 3
+    assert ledger.counts.queued == 14
+    assert ledger.take_batch(0) is not None
+    assert len(ledger.admit(1)) == 4
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     bound=st.sampled_from(list(Bound)),
@@ -108,12 +121,16 @@ def test_a_run_that_goes_on_has_the_room_it_had_and_plays_again_what_was_under_w
 def test_no_group_is_lost_or_trained_twice_and_the_strict_bound_holds(
     group, bound, eta, batch, discard, data
 ):
-    rule = rules(bound, batch=batch, eta=eta, discard=discard, max_running=12)
+    limit = 12 + batch if bound is Bound.NONE else None
+    rule = rules(
+        bound, batch=batch, eta=eta, discard=discard, max_running=12, max_under_way=limit
+    )
     ledger, version, born, trained = GroupLedger(rule), 0, {}, []
     for _ in range(80):
         for number in ledger.admit(version):
             born[number] = version
         assert ledger.counts.balanced
+        assert limit is None or ledger.counts.running + ledger.counts.queued <= limit
         running = sorted(set(born) - {n for n, _ in trained} - set(ledger._queued))
         running = [number for number in running if number in ledger._running]
         deed = data.draw(st.sampled_from(["finish", "fail", "lose"]))

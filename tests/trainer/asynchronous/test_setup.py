@@ -9,6 +9,7 @@ from earl_trainer.asynchronous.publication import StorePublication
 from earl_trainer.asynchronous.setup import (
     make_background_collection,
     make_publication,
+    staleness_rules,
     under_way_after,
 )
 from earl_trainer.config import AsynchronousConfig
@@ -24,6 +25,22 @@ def test_the_way_in_which_weights_travel_is_chosen_by_the_config(
     workers = make_fake_workers(1)
     rules = AsynchronousConfig(publication=publication)
     assert isinstance(make_publication(rules, workers, workers, host="127.0.0.1"), kind)
+
+
+@pytest.mark.parametrize(
+    ("fields", "limit"),
+    [
+        ({"bound": "none", "max_running_groups": 6}, 6 + 8 * 4),
+        ({"bound": "none", "max_running_groups": 6, "max_queued_groups": 5}, 6 + 5),
+        ({"bound": "admission", "max_running_groups": 6}, None),
+        ({"bound": "strict"}, None),
+    ],
+)
+def test_groups_that_wait_are_limited_where_nothing_else_bounds_them(fields, limit, small_config):
+    config = small_config({"max_staleness": 2, "asynchronous": fields})
+    rules = staleness_rules(config, batch_groups=4)
+    assert (rules.bound, rules.max_under_way) == (Bound(fields["bound"]), limit)
+    assert rules.max_running == fields.get("max_running_groups")
 
 
 def test_a_run_that_took_turns_so_far_may_not_start_more_than_one_that_did_not(

@@ -9,7 +9,7 @@ from earl_trainer.rollout.sampling import sample_tokens
 from earl_trainer.seeding import uniforms
 
 
-def make_reply(*, seed=0, temperature=1.0, max_new_tokens=4):
+def make_reply(*, seed=0, temperature=1.0, max_new_tokens=4, stop_ids=None):
     return Reply(
         request=Request(
             sequence_id=0,
@@ -17,6 +17,7 @@ def make_reply(*, seed=0, temperature=1.0, max_new_tokens=4):
             max_new_tokens=max_new_tokens,
             temperature=temperature,
             seed=seed,
+            stop_ids=stop_ids,
         )
     )
 
@@ -64,6 +65,14 @@ def test_a_reply_ends_at_a_stop_token_or_at_its_limit():
     reply.ids.append(6)
     assert reply.finish_reason({5}) is FinishReason.LENGTH
     assert reply.finish_reason({6}) is FinishReason.STOP
+
+
+def test_stop_tokens_of_the_request_take_the_place_of_those_of_the_engine():
+    reply = make_reply(stop_ids=frozenset({4}))
+    reply.ids.append(5)
+    assert reply.finish_reason({5}) is None
+    reply.ids.append(4)
+    assert reply.finish_reason({5}) is FinishReason.STOP
 
 
 def test_a_completion_does_not_change_when_the_reply_goes_on():

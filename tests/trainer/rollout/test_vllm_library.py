@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import pytest
 from earl_trainer.rollout import vllm_library
@@ -70,6 +71,8 @@ def test_a_reply_is_drawn_from_the_whole_vocabulary():
     assert (parameters.temperature, parameters.max_tokens, parameters.seed) == (0.5, 7, 2**63 + 1)
     assert parameters.stop_token_ids == [4, 9]
     assert parameters.ignore_eos
+    own = replace(request, stop_ids=frozenset({8, 5}))
+    assert vllm_library.reply_parameters(own, frozenset({9})).stop_token_ids == [5, 8]
     assert vllm_library.prompt((1, 2))["prompt_token_ids"] == [1, 2]
 
 

@@ -1,6 +1,7 @@
 import asyncio
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from earl_trainer.rollout.engine import FinishReason
@@ -39,6 +40,8 @@ def test_the_law_is_that_of_the_whole_vocabulary_at_the_temperature(ask):
     assert body["seed"] == 5, "signed 64 bits"
     assert (body["stop_token_ids"], body["ignore_eos"]) == ([2, 4], True)
     assert (body["prompt"], body["max_tokens"], body["model"]) == ([5, 6], 10, "policy")
+    own = replace(ask(), stop_ids=frozenset({8}))
+    assert completion_body(own, "policy", frozenset({4}))["stop_token_ids"] == [8]
 
 
 def test_a_reply_has_the_ids_and_log_probs_that_the_server_tells(ask, json_server, completions):

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 from earl_trainer.rollout.engine import FinishReason
@@ -91,6 +92,9 @@ def test_a_reply_takes_its_ids_from_the_log_probs(ask, json_server):
     assert (sampling["temperature"], sampling["top_p"], sampling["top_k"]) == (0.7, 1.0, -1)
     assert (sampling["stop_token_ids"], sampling["sampling_seed"]) == ([2, 4], 9)
     assert not sampling.get("ignore_eos"), "SGLang would not see the stop tokens either"
+    own = replace(request, stop_ids=frozenset({8}))
+    with_server(json_server.url, lambda server: server.generate(own))
+    assert json_server.asked[1][1]["sampling_params"]["stop_token_ids"] == [8]
 
 
 def test_new_weights_in_mid_reply(ask, json_server, tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from earl_envs import Game, make_game, make_opponent
 
+from earl_trainer.asynchronous.check import note_idle_workers, note_unused_staleness
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import PAST_MODELS, ModelConfig, RunConfig
 from earl_trainer.engines import make_engine, make_selector
@@ -28,7 +29,6 @@ from earl_trainer.rules import (
     check_context,
     check_resumable,
     expected_context_tokens,
-    note_unused_staleness,
 )
 from earl_trainer.run import Run, RunState
 from earl_trainer.seeding import derive_seed
@@ -80,8 +80,9 @@ def assemble_run(
         num_matches=len(run.phases) + 1 - len(run.state.evaluations),
     )
     unused_note = note_unused_staleness(config, num_seats=run.game.num_seats)
+    idle_note = note_idle_workers(config, num_seats=run.game.num_seats)
     first = f"recipe {config.recipe}, run folder {folder}"
-    for note in (first, wandb_note, context_note, unused_note):
+    for note in (first, wandb_note, context_note, unused_note, idle_note):
         if note is not None:
             display.note(note)
     positions = {} if checkpoint is None else _read_state(checkpoint)["files"]

@@ -237,8 +237,10 @@ class SelectorConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
 class AsynchronousConfig:
-    """Generating while learning, where `max_staleness` is above 0."""
+    """Generating while learning, where `max_staleness` is above 0 or `always` is set."""
 
+    always: bool = False
+    """Workers generate even at `max_staleness` 0; they then take turns with the learner."""
     bound: Literal["admission", "strict", "none"] = "admission"
     """When groups may start, so that weights change at most `max_staleness` times until they are
     trained; with `strict` they are also trained in order, slow ones waited for, and no token is
@@ -261,6 +263,8 @@ class AsynchronousConfig:
     interface. It starts with files."""
     max_running_groups: NonNegativeInt = 0
     """Groups that are played at once; 0 for as many as may start."""
+    max_queued_groups: NonNegativeInt = 0
+    """With `bound none`: finished groups that may wait for the learner; 0 for 8 batches."""
     num_workers: PositiveInt = 1
     """Processes that generate, besides the one that learns."""
     num_threads: PositiveInt = 1
@@ -353,7 +357,12 @@ class RunConfig:
 
     @property
     def is_asynchronous(self) -> bool:
-        """Whether generation goes on while the learner learns."""
+        """Whether processes of their own generate."""
+        return self.may_be_ahead or self.asynchronous.always
+
+    @property
+    def may_be_ahead(self) -> bool:
+        """Whether what is trained may come from older weights."""
         return self.max_staleness > 0 or self.asynchronous.bound == "none"
 
     @property
@@ -361,7 +370,7 @@ class RunConfig:
         """The name of the correction for tokens of older weights."""
         if self.algorithm.correction != _AUTO:
             return self.algorithm.correction
-        return "decoupled" if self.is_asynchronous else "none"
+        return "decoupled" if self.may_be_ahead else "none"
 
     @property
     def self_play(self) -> bool:

@@ -1,7 +1,5 @@
 """Rules between the fields of a config, and between a config and its model."""
 
-import os
-
 from earl_envs import (
     Failure,
     Game,
@@ -14,8 +12,8 @@ from earl_envs import (
 from transformers import PreTrainedModel
 
 from earl_trainer.algorithms.table import ALGORITHMS
-from earl_trainer.asynchronous.placement import place
-from earl_trainer.config import PAST_MODELS, RunConfig
+from earl_trainer.asynchronous.check import check_asynchronous
+from earl_trainer.config import RunConfig
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.players import check_players
@@ -52,7 +50,7 @@ def check_config(config: RunConfig) -> None:
     _check_ranks(config)
     _check_policy(config)
     if config.is_asynchronous:
-        _check_asynchronous(config, num_seats=num_seats)
+        check_asynchronous(config, num_seats=num_seats)
     if num_games % num_seats:
         raise ValueError(
             f"evaluation.num_games must be a multiple of the game's {num_seats} seats, "
@@ -125,66 +123,14 @@ def _check_policy(config: RunConfig) -> None:
     for broken, needed, got in (
         (
             config.is_asynchronous,
-            "max_staleness 0 and an asynchronous.bound other than none",
-            f"{config.max_staleness} and {rules.bound}",
+            "max_staleness 0, an asynchronous.bound other than none and asynchronous.always False",
+            f"{config.max_staleness}, {rules.bound} and {rules.always}",
         ),
         (config.rollout.overflow != "queue", "rollout.overflow queue", config.rollout.overflow),
         (config.rollout_workers > 1, "rollout_workers 1", config.rollout_workers),
     ):
         if policy == "throttle" and broken:
             raise ValueError(f"selector.policy throttle needs {needed}, got {got}")
-
-
-def _check_asynchronous(config: RunConfig, *, num_seats: int) -> None:
-    for name, value, needed, why in (
-        ("rollout.overflow", config.rollout.overflow, "queue", "contexts come and go"),
-        ("selector.num_devices", config.selector.num_devices, 1, "each worker is one rank"),
-        ("rollout_workers", config.rollout_workers, 1, "asynchronous.num_workers generate"),
-        ("learner_workers", config.learner_workers, 1, "one process learns"),
-    ):
-        if value != needed:
-            raise ValueError(
-                f"with max_staleness {config.max_staleness} and asynchronous.bound "
-                f"{config.asynchronous.bound}, {name} must be {needed}, as {why}; got {value}"
-            )
-    if config.opponent in PAST_MODELS:
-        raise ValueError(
-            f"opponent {config.opponent} is not played while learning: max_staleness must be 0, "
-            f"got {config.max_staleness}"
-        )
-    rules, max_running = config.asynchronous, config.asynchronous.max_running_groups
-    num_workers = place(rules, num_cores=len(os.sched_getaffinity(0))).num_workers
-    if rules.bound == "none" and not max_running:
-        raise ValueError(
-            "asynchronous.bound none starts asynchronous.max_running_groups groups, which must be "
-            f">= 1, got {max_running}"
-        )
-    if rules.bound != "none" and rules.publish_every_steps > config.max_staleness + 1:
-        raise ValueError(
-            "batches of max_staleness + 1 updates are played with one version: "
-            "asynchronous.publish_every_steps must be at most that, got "
-            f"{rules.publish_every_steps} and max_staleness = {config.max_staleness}"
-        )
-    if max_running and max_running < num_workers:
-        raise ValueError(
-            "every worker plays a group: asynchronous.max_running_groups must be >= "
-            f"asynchronous.num_workers, got {max_running} and {num_workers}"
-        )
-
-
-def note_unused_staleness(config: RunConfig, *, num_seats: int) -> str | None:
-    """Say that too few groups may run at once to be as far ahead as is allowed."""
-    max_running, rollout = config.asynchronous.max_running_groups, config.rollout
-    if not config.is_asynchronous or config.asynchronous.bound == "none" or not max_running:
-        return None
-    seats = num_seats if config.self_play else 1
-    allowed = (config.max_staleness + 1) * rollout.num_episodes // (rollout.group_size * seats)
-    if max_running >= allowed:
-        return None
-    return (
-        f"max_staleness {config.max_staleness} lets {allowed} groups be under way, of which "
-        f"asynchronous.max_running_groups = {max_running} run at once"
-    )
 
 
 # What may change when a run goes on: its length and speed, and where it runs and reports. Anything

@@ -13,7 +13,7 @@ class Bound(StrEnum):
     """Groups are also trained in the order of admission, stragglers waited for: no token is older.
     """
     NONE = "none"
-    """Nothing: as many groups are under way as may run at once."""
+    """Nothing: as many groups run as may, while there is room for finished ones to wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,7 @@ def num_admissible(
     batch_groups: int,
     max_staleness: int | None,
     max_running: int | None = None,
+    max_under_way: int | None = None,
 ) -> int:
     """Return how many more groups may be started.
 
@@ -64,6 +65,7 @@ def num_admissible(
         batch_groups: B.
         max_staleness: eta, 0 or more; None for no bound.
         max_running: Groups that may run at once; None for any number.
+        max_under_way: Groups that may run, or wait to be trained on, at once; None for any number.
     """
     room: list[int] = []
     if max_staleness is not None:
@@ -71,6 +73,8 @@ def num_admissible(
         room.append((version + max_staleness + 1) * batch_groups - started)
     if max_running is not None:
         room.append(max_running - counts.running)
+    if max_under_way is not None:
+        room.append(max_under_way - counts.running - counts.queued)
     if not room:
-        raise ValueError("something must bound the groups: max_staleness or max_running")
+        raise ValueError("something must bound the groups, got no limit at all")
     return max(0, min(room))

@@ -149,8 +149,8 @@ class BackgroundCollection:
             if time.perf_counter() - start_s > self._rules.timeout_s:
                 raise RunFailedError(
                     f"no batch of groups within {self._rules.timeout_s:g} s: {counts.running} are "
-                    f"running, {counts.queued} are waiting, and {counts.rejected} had nothing to "
-                    "train on"
+                    f"running{self._name_players()}, {counts.queued} are waiting, and "
+                    f"{counts.rejected} had nothing to train on"
                 )
             self._hear()
         self._admit()
@@ -184,6 +184,14 @@ class BackgroundCollection:
         for worker, numbers in grants.items():
             if numbers:
                 self._workers.grant(worker, [(number, self._starts(number)) for number in numbers])
+
+    def _name_players(self) -> str:
+        shares = [
+            f"{len(numbers)} at rollout worker {worker}"
+            for worker, numbers in self._playing.items()
+            if numbers
+        ]
+        return f" ({', '.join(shares)})" if shares else ""
 
     def _hear(self) -> None:
         lost: list[LostRolloutWorkerError] = []

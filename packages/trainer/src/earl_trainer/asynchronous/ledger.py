@@ -46,6 +46,9 @@ class StalenessRules:
     """Drop groups with a token older than `max_staleness` instead of training on them."""
     max_running: int | None = None
     """Groups that may run at once; needed without a bound."""
+    max_under_way: int | None = None
+    """Groups that may run, or wait to be trained on, at once; what limits the queue without a
+    bound."""
 
 
 @final
@@ -93,6 +96,7 @@ class GroupLedger:
             batch_groups=rules.batch_groups,
             max_staleness=None if rules.bound is Bound.NONE else rules.max_staleness,
             max_running=rules.max_running,
+            max_under_way=rules.max_under_way,
         )
         again, self._again = self._again[:room], self._again[room:]
         fresh = range(self._next, self._next + room - len(again))

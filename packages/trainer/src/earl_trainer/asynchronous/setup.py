@@ -32,6 +32,8 @@ from earl_trainer.phases import Phase
 _COPIES_IN_STORE = 4
 _STORE_BYTES = 128 * 1024**2
 _BROADCAST_TIMEOUT_S = 60.0
+# That wait where no bound says how many may.
+_QUEUED_BATCHES = 8
 
 
 def make_background_collection(
@@ -87,16 +89,12 @@ def make_background_collection(
         learner_gpu=(model.device.index or 0) if model.device.type == "cuda" else None,
         store_bytes=_STORE_BYTES + _COPIES_IN_STORE * num_bytes,
     )
-    staleness = StalenessRules(
-        batch_groups=groups_per_step(phase, num_seats=num_seats),
-        max_staleness=config.max_staleness,
-        bound=Bound(rules.bound),
-        discard=rules.on_stale == "discard",
-        max_running=rules.max_running_groups or None,
-    )
     return BackgroundCollection(
         pool,
-        GroupLedger.from_dict(staleness, under_way),
+        GroupLedger.from_dict(
+            staleness_rules(config, batch_groups=groups_per_step(phase, num_seats=num_seats)),
+            under_way,
+        ),
         group_starts(phase, seed=config.seed, num_seats=num_seats),
         publication=make_publication(rules, pool, pool.receivers, host=own_address()),
         rules=BackgroundRules(
@@ -110,6 +108,25 @@ def make_background_collection(
         ),
         note=note,
         on_close=lambda: torch.set_num_threads(all_threads),
+    )
+
+
+def staleness_rules(config: RunConfig, *, batch_groups: int) -> StalenessRules:
+    """Return how far ahead a run may be.
+
+    Args:
+        config: The run.
+        batch_groups: Groups of a batch.
+    """
+    rules = config.asynchronous
+    max_queued = rules.max_queued_groups or _QUEUED_BATCHES * batch_groups
+    return StalenessRules(
+        batch_groups=batch_groups,
+        max_staleness=config.max_staleness,
+        bound=Bound(rules.bound),
+        discard=rules.on_stale == "discard",
+        max_running=rules.max_running_groups or None,
+        max_under_way=rules.max_running_groups + max_queued if rules.bound == "none" else None,
     )
 
 

@@ -1,6 +1,6 @@
 """What every generation engine offers: token ids in, token ids with log-probs and versions out."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -36,6 +36,12 @@ class Request:
     """0 decodes greedily; the recorded log-probs are then those at temperature 1."""
     seed: int
     """Fixes the reply for given weights, whatever else is in the batch."""
+    stop_ids: frozenset[int] | None = None
+    """Tokens that end this reply; None for those of the engine."""
+
+    def stop_ids_or(self, default: Collection[int]) -> Collection[int]:
+        """Return the tokens that end the reply, asked of an engine with these of its own."""
+        return default if self.stop_ids is None else self.stop_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

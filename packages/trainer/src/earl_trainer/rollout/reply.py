@@ -22,8 +22,12 @@ class Reply:
     versions: list[int] = field(default_factory=list[int])
 
     def finish_reason(self, stop_ids: Collection[int]) -> FinishReason | None:
-        """Say why the reply is over; None while it is not."""
-        if self.ids and self.ids[-1] in stop_ids:
+        """Say why the reply is over; None while it is not.
+
+        Args:
+            stop_ids: Of the engine.
+        """
+        if self.ids and self.ids[-1] in self.request.stop_ids_or(stop_ids):
             return FinishReason.STOP
         if len(self.ids) >= self.request.max_new_tokens:
             return FinishReason.LENGTH

@@ -8,7 +8,7 @@ from earl_trainer.rollout.engine import Completion, FinishReason, Request
 
 @final
 class ScriptedEngine:
-    """Answers each request with `script(prompt_ids)`, cut to the request's limit.
+    """Answers each request with `script(prompt_ids)`, cut at a stop token and at its limit.
 
     Every token gets log-probability 0, as from a model that is certain of its script.
 
@@ -71,10 +71,12 @@ class ScriptedEngine:
 
     def _complete(self, request: Request) -> Completion:
         ids = tuple(self._script(request.prompt_ids))[: request.max_new_tokens]
-        stopped = bool(ids) and ids[-1] in self._stop_ids
+        stop_ids = request.stop_ids_or(self._stop_ids)
+        ends = [place for place, token in enumerate(ids, start=1) if token in stop_ids]
+        ids = ids[: min(ends, default=None)]
         return Completion(
             ids=ids,
             logprobs=(0.0,) * len(ids),
             versions=(self._version,) * len(ids),
-            finish_reason=FinishReason.STOP if stopped else FinishReason.LENGTH,
+            finish_reason=FinishReason.STOP if ends else FinishReason.LENGTH,
         )

@@ -187,10 +187,13 @@ class TransformersEngine:
         ]
 
     def _ended(self, request: Request, reply: list[int]) -> bool:
-        return len(reply) >= request.max_new_tokens or bool(reply and reply[-1] in self._stop_ids)
+        return len(reply) >= request.max_new_tokens or self._stopped(request, reply)
+
+    def _stopped(self, request: Request, reply: list[int]) -> bool:
+        return bool(reply) and reply[-1] in request.stop_ids_or(self._stop_ids)
 
     def _completion(self, request: Request, reply: list[int], logprobs: list[float]) -> Completion:
-        if reply and reply[-1] in self._stop_ids:
+        if self._stopped(request, reply):
             reason = FinishReason.STOP
         elif len(reply) >= request.max_new_tokens:
             reason = FinishReason.LENGTH

@@ -90,7 +90,7 @@ def reply_parameters(request: Request, stop_ids: frozenset[int]) -> Any:  # noqa
         temperature=request.temperature,
         max_tokens=request.max_new_tokens,
         seed=request.seed,
-        stop_token_ids=sorted(stop_ids),
+        stop_token_ids=sorted(request.stop_ids_or(stop_ids)),
         ignore_eos=True,
         logprobs=0,
         detokenize=False,

@@ -63,7 +63,7 @@ def completion_body(request: Request, model: str, stop_ids: frozenset[int]) -> d
         "top_p": 1.0,
         "top_k": -1,
         "seed": request.seed % _MAX_SEED,
-        "stop_token_ids": sorted(stop_ids),
+        "stop_token_ids": sorted(request.stop_ids_or(stop_ids)),
         "ignore_eos": True,
         # Of the sampled token alone.
         "logprobs": 0,

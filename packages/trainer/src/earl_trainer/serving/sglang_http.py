@@ -94,7 +94,7 @@ def _body(request: Request, stop_ids: frozenset[int]) -> dict[str, Any]:
             "min_p": 0.0,
             "sampling_seed": request.seed % _MAX_SEED,
             # Without ignore_eos, which would have it ignore these as well.
-            "stop_token_ids": sorted(stop_ids),
+            "stop_token_ids": sorted(request.stop_ids_or(stop_ids)),
         },
         "return_logprob": True,
         "logprob_start_len": -1,
