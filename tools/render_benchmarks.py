@@ -184,10 +184,8 @@ def replay_table(replays: Sequence[Stored]) -> str:
 
 
 def readme_content(files: Mapping[str, Stored]) -> str:
-    """Show a run of every seed of each recipe."""
-    shown: dict[tuple[str, int], Stored] = {}
-    for row in files["recipes"]["rows"]:
-        shown.setdefault((row["recipe"], row["seed"]), row)
+    """Show the latest run of every seed of each recipe."""
+    shown = {(row["recipe"], row["seed"]): row for row in files["recipes"]["rows"]}
     return recipe_table(list(shown.values()))
 
 
