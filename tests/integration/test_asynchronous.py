@@ -1,13 +1,16 @@
 """Generation in a process of its own: at staleness 0 it is the synchronous run, above it learns."""
 
 import json
-from dataclasses import replace
+from contextlib import closing
 
 import pytest
 import torch
 from earl_envs import RandomOpponent
-from earl_trainer.asynchronous.collection import group_starts, groups_per_step
-from earl_trainer.asynchronous.setup import make_background_collection
+from earl_trainer.asynchronous.collection import (
+    BackgroundCollection,
+    group_starts,
+    groups_per_step,
+)
 from earl_trainer.experience.samples import (
     add_staleness,
     build_columns,
@@ -82,30 +85,18 @@ def test_synchronous_training_is_the_stages_one_after_the_other(small_config, op
 def test_a_worker_of_its_own_at_staleness_0_makes_the_same_updates_bit_for_bit(
     publication, small_config, open_run, tmp_path
 ):
-    config = small_config({"asynchronous": {"num_threads": 1, "publication": publication}})
-    run = open_run(config, tmp_path / "background")
+    turns = {"always": True, "num_threads": 1, "publication": publication}
+    run = open_run(small_config({"asynchronous": turns}), tmp_path / "background")
     phase = run.phases[1]
     run.state.step = phase.first_step
     run.begin()
-    collection = make_background_collection(
-        config,
-        phase,
-        model=run.model,
-        tokenizer=run.tokenizer,
-        capacity_tokens=run.engine.capacity_tokens,
-        num_seats=2,
-        under_way={},
-        note=print,
-    )
-    try:
-        collection.publish(run.model, run.state.step)
-        stages = replace(run.enter(phase), collection=collection)
+    with closing(run.enter(phase)) as stages:
+        assert isinstance(stages.collection, BackgroundCollection)
         for _ in range(NUM_STEPS):
             train_step(run, phase, stages)
-    finally:
-        collection.close()
     run.tracker.close()
 
+    config = small_config()
     plain = open_run(config, tmp_path / "plain")
     plain.begin()
     engine = StreamingEngine(

@@ -1,9 +1,15 @@
 """Every field is described, bounded and reachable; nothing wrong gets in."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
-from earl_trainer.config import EvaluationConfig, ModelConfig, RunConfig
+from earl_trainer.config import (
+    AlgorithmConfig,
+    AsynchronousConfig,
+    EvaluationConfig,
+    ModelConfig,
+    RunConfig,
+)
 from earl_trainer.overrides import describe_fields, resolve, to_tree
 
 BOUNDS = [
@@ -96,6 +102,28 @@ def test_configs_are_frozen_and_know_their_fields():
         RunConfig().seed = 1
     with pytest.raises(ValueError, match="hiden_size"):
         ModelConfig(hiden_size=3)
+
+
+@pytest.mark.parametrize(
+    ("max_staleness", "bound", "always", "correction", "is_asynchronous"),
+    [
+        (0, "admission", False, "none", False),
+        # Workers that take turns with the learner use the weights that it is about to change.
+        (0, "strict", True, "none", True),
+        (0, "none", False, "decoupled", True),
+        (1, "admission", False, "decoupled", True),
+        (1, "admission", True, "decoupled", True),
+    ],
+)
+def test_older_weights_are_corrected_for_where_there_may_be_any(
+    max_staleness, bound, always, correction, is_asynchronous
+):
+    config = RunConfig(
+        max_staleness=max_staleness, asynchronous=AsynchronousConfig(bound=bound, always=always)
+    )
+    assert (config.correction, config.is_asynchronous) == (correction, is_asynchronous)
+    named = replace(config, algorithm=AlgorithmConfig(correction="naive"))
+    assert named.correction == "naive"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ class _FakeWorkers:
         self.num_workers = num_workers
         self.receivers = {worker: WeightReceiver() for worker in range(num_workers)}
         self.fails, self.joined, self.received, self.published = {}, [], [], []
-        self._asked = {}
+        self._asked, self.threads = {}, []
 
     def _ask(self, worker, call):
         if (fails := self.fails.get(worker)) is not None:
@@ -84,7 +84,9 @@ class _FakeWorkers:
                 self.receivers[worker] = None  # Its connections are closed.
         else:
             self._asked[worker] = answer = queue.Queue()
-            threading.Thread(target=lambda: answer.put(call()), daemon=True).start()
+            thread = threading.Thread(target=lambda: answer.put(call()), daemon=True)
+            self.threads.append(thread)
+            thread.start()
 
     def join(self, worker, meeting):
         self.joined.append((worker, meeting.rank, meeting.size))
@@ -140,4 +142,14 @@ class _FakeWorkers:
 @pytest.fixture
 def make_fake_workers():
     """Make workers that hear of weights and do nothing else."""
-    return _FakeWorkers
+    made = []
+
+    def make(num_workers):
+        made.append(_FakeWorkers(num_workers))
+        return made[-1]
+
+    yield make
+    # One that is still inside a connection when Python ends would abort it.
+    for thread in [thread for workers in made for thread in workers.threads]:
+        thread.join(20.0)
+        assert not thread.is_alive()

@@ -122,9 +122,7 @@ def test_no_group_is_lost_or_trained_twice_and_the_strict_bound_holds(
     group, bound, eta, batch, discard, data
 ):
     limit = 12 + batch if bound is Bound.NONE else None
-    rule = rules(
-        bound, batch=batch, eta=eta, discard=discard, max_running=12, max_under_way=limit
-    )
+    rule = rules(bound, batch=batch, eta=eta, discard=discard, max_running=12, max_under_way=limit)
     ledger, version, born, trained = GroupLedger(rule), 0, {}, []
     for _ in range(80):
         for number in ledger.admit(version):

@@ -89,11 +89,14 @@ def test_letting_go_of_the_group_ends_what_the_others_wait_for():
 
 
 def test_a_receiver_that_does_not_receive_breaks_the_broadcast_in_time():
-    group, _, _ = run_receivers(1, lambda rank, own: time.sleep(3.0), timeout_s=1.0)
+    told = threading.Event()
+    group, threads, _ = run_receivers(1, lambda rank, own: told.wait(20.0), timeout_s=1.0)
     start_s = time.monotonic()
     with pytest.raises(BrokenBroadcastError):
         group.send([torch.zeros(40_000_000, dtype=torch.uint8)], 20_000_000)
     assert time.monotonic() - start_s < 2.5
+    told.set()
+    threads[0].join(5.0)
 
 
 def test_a_sender_that_is_not_there_is_said_in_time():

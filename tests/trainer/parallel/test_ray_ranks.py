@@ -108,6 +108,15 @@ def test_no_cluster_at_an_address_is_said_in_one_line():
     assert "\n" not in str(refused.value)
 
 
+def test_a_cluster_that_does_not_come_up_is_said_in_one_line(monkeypatch):
+    def fail(**options):
+        raise Exception("Timed out.\nThe current node timed out during startup.")  # noqa: TRY002
+
+    monkeypatch.setattr(ray, "init", fail)
+    with pytest.raises(LostRankError, match=r"^Ray does not start: The current node timed out"):
+        RayRanks(2, FakeRank)
+
+
 def test_a_cluster_that_is_too_small_is_refused_before_anything_waits_for_it(monkeypatch):
     monkeypatch.setattr(ray_ranks, "join_cluster", lambda *args, **kwargs: False)
     monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 1.0, "memory": 9.0})

@@ -209,7 +209,7 @@ def join_cluster(address: str, *, num_cpus: int, store_bytes: int) -> bool:
             logging_level=logging.ERROR,
             object_store_memory=store_bytes,
         )
-    except (RayError, ConnectionError, OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray says by a bare one that its own processes do not come up.
         raise LostRankError(f"Ray does not start: {_last_line(error)}") from error
     return True
 
