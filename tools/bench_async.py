@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from bench_section import find_measures, measure_sections
 
 SUBJECT = "async"
-NAMES = ("simulator", "packing", "generation", "publication", "throughput")
+NAMES = ("simulator", "packing", "generation", "publication", "staleness", "throughput")
 """In the order in which they are measured and shown."""
 
 
