@@ -12,7 +12,7 @@ from async_plot import draw_async
 from bench_section import find_measures, measure_sections
 
 SUBJECT = "async"
-NAMES = ("simulator", "packing", "generation", "publication", "throughput")
+NAMES = ("simulator", "packing", "generation", "publication", "staleness", "throughput")
 """In the order in which they are measured and shown."""
 
 

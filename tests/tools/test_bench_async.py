@@ -30,6 +30,7 @@ def test_every_part_that_is_named_can_be_measured_and_one_is_kept_while_another_
         "packing_value": 9.0,
         "generation_value": 2,
         "publication_value": 3,
-        "throughput_value": 4,
+        "staleness_value": 4,
+        "throughput_value": 5,
     }
-    assert [row["quick"] for row in stored["rows"]] == [False, True, False, False, False]
+    assert [row["quick"] for row in stored["rows"]] == [False, True, False, False, False, False]
