@@ -100,3 +100,13 @@ def test_a_small_run_has_every_figure_and_pads_nothing(tool):
     plans = [row for row in section.rows if "packing" in row]
     assert len(plans) == 6
     assert all(row["bins"] >= row["fewest_possible_bins"] for row in plans)
+
+
+def test_a_note_says_what_sorting_leaves_to_be_gained(tool):
+    measured = [
+        {"scheme": "packed", "tokens": 1000, "padding_tokens": 0},
+        {"scheme": "sorted", "tokens": 1000, "padding_tokens": 110},
+    ]
+    note = tool.explain_sorted("tail", measured)["note"]
+    assert "(tail) are padded by 110 tokens to 1,000" in note
+    assert note.endswith("1.11 times as fast.")
