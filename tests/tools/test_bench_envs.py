@@ -144,17 +144,29 @@ def test_a_peer_needs_both_games(bench):
 
 def test_two_cores_are_judged_by_the_worse_size(bench):
     rows = [
-        row("earl", game, size, moves, variant="scaling", cores=cores)
-        for game in ("tic_tac_toe", "connect_four")
-        for size, cores, moves in (
-            (16384, 1, 100.0), (16384, 2, 190.0), (65536, 1, 100.0), (65536, 2, 170.0),
-        )
-    ]  # fmt: skip
+        {**row("earl", game, size, 100.0, variant="two cores", cores=2), "scaling": scaling}
+        for game in ("tic_tac_toe", "connect_four", "arithmetic")
+        for size, scaling in ((16384, 1.9), (65536, 1.7))
+    ]
     figures = bench.stepping_figures(rows)
     assert values(figures)["connect_four_two_cores"] == 1.7
     assert verdicts(figures)["tic_tac_toe_two_cores"]
     assert not verdicts(figures)["connect_four_two_cores"]
-    assert not verdicts(bench.stepping_figures(rows[:-1]))["connect_four_two_cores"]
+    assert values(figures)["arithmetic_two_cores"] == 1.7
+    without = [each for each in rows if each["game"] != "connect_four"]
+    assert values(bench.stepping_figures(without))["connect_four_two_cores"] == 0.0
+
+
+def test_a_second_core_is_judged_by_the_rounds_and_not_by_what_happens_between_them(
+    load_tool, monkeypatch
+):
+    monkeypatch.syspath_prepend(PEERS)
+    tool = load_tool("peers.drive_earl_scaling")
+    rates = iter([100.0, 190.0, 10.0, 19.0, 100.0, 50.0])
+    monkeypatch.setattr(tool, "rate", lambda run, threads, seconds: next(rates))
+    found = tool.compare(lambda: None, num_rounds=3, seconds=0.1)
+    assert (found["scaling"], found["quartile_low"]) == (1.9, 0.5)
+    assert (found["moves_per_s_one_core"], found["moves_per_s"]) == (100.0, 50.0)
 
 
 def test_text_is_judged_by_the_slowest_game_and_form(bench):

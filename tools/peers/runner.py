@@ -38,8 +38,6 @@ class Effort:
     min_s: float
     num_checked: int
     """Games of each kind that the conformance check looks at."""
-    num_turns: int = 1
-    """How often one core and two take turns."""
 
     def flags(self, batches: Sequence[int] | None = None) -> list[str]:
         """Return it as a driver's options."""
