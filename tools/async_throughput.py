@@ -44,6 +44,8 @@ EARL = Path(sys.executable).with_name("earl")
 _FILLER = "X"
 _MEDIAN_FILLER_TOKENS, _SIGMA, _MAX_FILLER_TOKENS = 5.0, 1.2, 90
 _ROLLOUT = RolloutConfig(num_episodes=96, group_size=8, max_reply_tokens=96, max_context_tokens=640)
+# No more at once than when turns are taken: new weights make whatever runs read its context anew.
+_AT_ONCE = ("--asynchronous.max-running-groups", str(_ROLLOUT.num_episodes // _ROLLOUT.group_size))
 _SELECTOR = SelectorConfig(profile="none")
 _TIMEOUT_S = 1800.0
 
@@ -59,13 +61,13 @@ class Variant:
 
 def asynchronous(eta: int | None, correction: str, *more: str) -> Variant:
     """Train with generation ahead by at most `eta` updates, None for any number."""
-    bound = ("--max-staleness", str(eta)) if eta is not None else (
-        "--asynchronous.bound", "none", "--asynchronous.max-running-groups", "96",
-    )  # fmt: skip
+    bound = (
+        ("--max-staleness", str(eta)) if eta is not None else ("--asynchronous.bound", "none")
+    )
     name = "inf" if eta is None else str(eta)
     return Variant(
         label=" ".join((f"eta {name}, {correction}", *more[1:2])),
-        flags=(*bound, "--algorithm.correction", correction, *more),
+        flags=(*bound, *_AT_ONCE, "--algorithm.correction", correction, *more),
     )
 
 
@@ -223,10 +225,10 @@ def make_figures(rows: Sequence[Row]) -> dict[str, Figure]:
 def measure(quick: bool) -> Section:
     """Make all runs, those that are compared by throughput with three seeds."""
     rows: list[Row] = []
-    num_steps, num_games = (4, 20) if quick else (24, 400)
+    num_steps, num_games = (4, 20) if quick else (30, 400)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model = teach_to_ramble(folder / "warmup", num_steps=10 if quick else 150)
+        model = teach_to_ramble(folder / "warmup", num_steps=10 if quick else 300)
         compared = (SYNC, TURNS, BOTH, MAIN, WAITING)
         runs = [(each, seed) for seed in (range(1) if quick else range(3)) for each in compared]
         if not quick:
