@@ -65,6 +65,7 @@ def test_lengths_are_those_of_what_was_consumed_or_dropped(tool, story):
         "mean_tokens_submitted": (17 * 6 + 900) / 18,
         "slow_share_consumed": 0.0,
         "mean_tokens_consumed": 6.0,
+        "slow_share_under_way": 0.5,
     })  # fmt: skip
     row = tool.describe_lengths(story)
     assert row == {
