@@ -186,7 +186,7 @@ def slowness_figures(alone: Mapping[int, Told]) -> dict[str, Figure]:
             value=fmean(tokens[True]) / fmean(tokens[False]), unit="times", goal=""
         ),
         "slow_over_fast_alone": Figure(
-            value=fmean(seconds[True]) / fmean(seconds[False]), unit="times", goal=""
+            value=median(seconds[True]) / median(seconds[False]), unit="times", goal=""
         ),
     }
 

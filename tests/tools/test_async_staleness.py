@@ -113,7 +113,7 @@ def test_in_small_runs_bounds_hold_and_slow_groups_are_dropped_but_not_paced_awa
     for eta in (0, 1, 2, 4):
         assert figures[f"strict_eta_{eta}_max_staleness"] <= eta
     assert figures["discard_max_staleness"] <= 2
-    assert figures["ticks"] > 100
+    assert figures["ticks"] > 50
     assert figures["ticks_out_of_balance"] == 0
     assert figures["groups_lost"] == figures["groups_consumed_twice"] == 0
     for name in ("lost_worker", "resumed"):
