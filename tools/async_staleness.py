@@ -48,7 +48,7 @@ class Size:
 
 
 FULL = Size(num_batches=40, num_ahead_batches=100, num_alone=5, batch_groups=16, num_games=60)
-QUICK = Size(num_batches=4, num_ahead_batches=10, num_alone=1, batch_groups=4, num_games=12)
+QUICK = Size(num_batches=6, num_ahead_batches=10, num_alone=1, batch_groups=4, num_games=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,12 +136,14 @@ def staleness_figures(story: Story) -> dict[str, Figure]:
 
 
 def length_figures(story: Story) -> dict[str, Figure]:
-    """Return what share of episodes is slow, and how long they are, before and after."""
+    """Return which share of the episodes is slow, and their mean length, before and after."""
     figures: dict[str, Figure] = {}
     for name, groups in (("submitted", story.decided), ("consumed", story.consumed)):
         lengths = lengths_of(story, groups)
         figures[f"slow_share_{name}"] = Figure(value=lengths.slow_share, unit="share", goal="")
         figures[f"mean_tokens_{name}"] = Figure(value=lengths.mean_tokens, unit="tokens", goal="")
+    under_way = [is_slow(each) for group in story.kept["again"] for each in episodes_of(group)]
+    figures["slow_share_under_way"] = Figure(value=fmean(under_way), unit="share", goal="")
     return figures
 
 
@@ -184,7 +186,7 @@ def slowness_figures(alone: Mapping[int, Told]) -> dict[str, Figure]:
             value=fmean(tokens[True]) / fmean(tokens[False]), unit="times", goal=""
         ),
         "slow_over_fast_alone": Figure(
-            value=fmean(seconds[True]) / fmean(seconds[False]), unit="times", goal=""
+            value=median(seconds[True]) / median(seconds[False]), unit="times", goal=""
         ),
     }
 

@@ -45,19 +45,18 @@ class LocalWorkers:
         self.playing: dict[int, set[int]] = {worker: set() for worker in range(num_workers)}
         """Groups that each has, and that nobody was told of yet."""
         self.told: dict[int, Told] = {}
-        self.busy_s = 0.0
-        """Of all workers."""
         self._settings = settings
         self._fails = fails
+        self._busy_s = 0.0
         self._workers = {worker: RolloutWorker(settings) for worker in range(num_workers)}
         self._heard: dict[int, list[Yield]] = {worker: [] for worker in range(num_workers)}
         self._granted_s: dict[int, float] = {}
         self._ended_s: dict[int, float] = {}
 
     @property
-    def busy_s_per_group(self) -> float:
-        """What a group cost the workers so far."""
-        return self.busy_s / max(1, len(self.told))
+    def seconds_per_group(self) -> float:
+        """How long workers that all have something to do took for one group more, so far."""
+        return self._busy_s / self.num_workers / max(1, len(self.told))
 
     def share(self, value: object) -> object:
         """Return what all threads can read as it is."""
@@ -98,7 +97,7 @@ class LocalWorkers:
             for worker, thread in self._workers.items():
                 news = thread.take(_POLL_S)
                 self._heard[worker].append(news)
-                self.busy_s += news.busy_s
+                self._busy_s += news.busy_s
                 now_s = time.monotonic()
                 self._ended_s |= {group.number: now_s for group in news.groups}
             if until_news and any(

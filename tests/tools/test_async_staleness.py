@@ -65,6 +65,7 @@ def test_lengths_are_those_of_what_was_consumed_or_dropped(tool, story):
         "mean_tokens_submitted": (17 * 6 + 900) / 18,
         "slow_share_consumed": 0.0,
         "mean_tokens_consumed": 6.0,
+        "slow_share_under_way": 0.5,
     })  # fmt: skip
     row = tool.describe_lengths(story)
     assert row == {
@@ -112,7 +113,7 @@ def test_in_small_runs_bounds_hold_and_slow_groups_are_dropped_but_not_paced_awa
     for eta in (0, 1, 2, 4):
         assert figures[f"strict_eta_{eta}_max_staleness"] <= eta
     assert figures["discard_max_staleness"] <= 2
-    assert figures["ticks"] > 100
+    assert figures["ticks"] > 50
     assert figures["ticks_out_of_balance"] == 0
     assert figures["groups_lost"] == figures["groups_consumed_twice"] == 0
     for name in ("lost_worker", "resumed"):

@@ -55,7 +55,8 @@ def test_groups_come_back_with_tokens_and_times_and_one_that_fails_is_no_trainin
         assert 0.0 < told.took_s < 60.0
         versions = {v for each in group.episodes for turn in each.turns for v in turn.versions}
         assert versions == {3}
-    assert workers.busy_s_per_group == pytest.approx(workers.busy_s / 3)
+    # One after the other at most: a group more took less than all of them.
+    assert 0.0 < workers.seconds_per_group < max(told.took_s for told in workers.told.values())
 
 
 def test_what_a_lost_worker_has_not_told_is_lost_and_the_others_news_are_not(make_workers):
