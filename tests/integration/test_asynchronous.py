@@ -6,11 +6,8 @@ from contextlib import closing
 import pytest
 import torch
 from earl_envs import RandomOpponent
-from earl_trainer.asynchronous.collection import (
-    BackgroundCollection,
-    group_starts,
-    groups_per_step,
-)
+from earl_trainer.asynchronous.collection import BackgroundCollection
+from earl_trainer.asynchronous.groups import group_starts, groups_per_step
 from earl_trainer.experience.samples import (
     add_staleness,
     build_columns,

@@ -1,6 +1,6 @@
 import pytest
 from earl_trainer.asynchronous.admission import GroupCounts, num_admissible
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -14,6 +14,7 @@ def counts(running=0, accepted=0, dropped=0):
     )
 
 
+@settings(deadline=None)
 @given(
     batch=st.integers(1, 20),
     eta=st.integers(0, 10),

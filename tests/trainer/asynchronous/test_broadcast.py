@@ -110,7 +110,7 @@ def test_a_worker_that_was_started_anew_is_met_anew(make_fake_workers, model):
 
 def test_a_connection_that_broke_though_nobody_is_gone_is_made_again_once(make_fake_workers, model):
     workers = make_fake_workers(2)
-    publication = make_publication(workers, timeout_s=3.0)
+    publication = make_publication(workers, timeout_s=2.0)
     publication.publish(model, 0, [0, 1])
     workers.receivers[1]._group = None
     publication.publish(model, 1, [0, 1])

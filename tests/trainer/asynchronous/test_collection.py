@@ -2,12 +2,10 @@
 
 import pytest
 from earl_trainer.asynchronous.admission import Bound
-from earl_trainer.asynchronous.collection import BackgroundCollection, BackgroundRules, group_starts
+from earl_trainer.asynchronous.collection import BackgroundCollection, BackgroundRules
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
 from earl_trainer.asynchronous.publication import StorePublication
 from earl_trainer.asynchronous.workers import LostRolloutWorkerError, Yield
-from earl_trainer.config import RolloutConfig, RunConfig
-from earl_trainer.phases import RL, WARMUP, plan_phases
 from earl_trainer.types import EpisodeStart, RunFailedError
 from torch import nn
 
@@ -296,22 +294,3 @@ def test_closing_twice_ends_the_workers(group):
     collection.close()
     collection.close()
     assert pool.closed == 2
-
-
-def test_the_groups_of_a_phase_are_those_of_its_synchronous_steps(mute_policy):
-    config = RunConfig(rollout=RolloutConfig(num_episodes=12, group_size=4, games_ramp_steps=3,
-                                             games_per_episode=2))  # fmt: skip
-    policy = mute_policy
-    phase = plan_phases(config, {WARMUP: policy, RL: policy})[1]
-    starts = group_starts(phase, seed=7, num_seats=2)
-    identities = set()
-    for number in range(9):
-        step = phase.first_step + number // 3
-        own = [start for start in phase.starts(7, step, num_seats=2) if start.group == number % 3]
-        group = starts(number)
-        assert [(s.game_seed, s.reply_seed, s.seat, s.num_games) for s in group] == [
-            (s.game_seed, s.reply_seed, s.seat, s.num_games) for s in own
-        ]
-        identities |= {(start.episode, start.table) for start in group}
-        assert {start.group for start in group} == {number}
-    assert len(identities) == len({table for _, table in identities}) == 36

@@ -1,7 +1,7 @@
 import pytest
 import torch
 from earl_trainer.asynchronous.flat_weights import FlatLayout
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool)
@@ -15,6 +15,7 @@ def make_parameters(shapes, seed=0):
     ]
 
 
+@settings(deadline=None)
 @given(
     shapes=st.lists(st.lists(st.integers(0, 5), max_size=3), min_size=1, max_size=6),
     bucket_bytes=st.integers(1, 200),

@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 from earl_trainer.asynchronous.split import SplitMeter, SplitWaits, propose_split
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -63,6 +63,7 @@ def simulate(split, num_cores, generation, learning, *, eta=2, num_batches=60):
     return (ends[-1] - ends[num_batches // 2 - 1]) / (num_batches - num_batches // 2), meter
 
 
+@settings(deadline=None)
 @given(
     start=st.floats(0.05, 0.95),
     generation_core_s=st.floats(1.0, 20.0),

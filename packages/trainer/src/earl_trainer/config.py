@@ -264,7 +264,7 @@ class AsynchronousConfig:
     max_running_groups: NonNegativeInt = 0
     """Groups that are played at once; 0 for as many as may start."""
     max_queued_groups: NonNegativeInt = 0
-    """With `bound none`: finished groups that may wait for the learner; 0 for 8 batches."""
+    """With `bound none`: finished groups that may wait while those run; 0 for 8 batches."""
     num_workers: PositiveInt = 1
     """Processes that generate, besides the one that learns."""
     num_threads: PositiveInt = 1

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 from torch import nn
@@ -12,7 +12,6 @@ from earl_trainer.asynchronous.publication import Publication
 from earl_trainer.asynchronous.shares import WorkerShares
 from earl_trainer.asynchronous.split import SplitMeter
 from earl_trainer.asynchronous.workers import LostRolloutWorkerError, Workers
-from earl_trainer.phases import Phase
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.types import EpisodeStart, RunFailedError
 
@@ -288,34 +287,3 @@ class BackgroundCollection:
         if self._rules.has_functions:
             self.figures = {**self.figures, "reward/wait_s": self._reward_wait_s}
         self._busy_s = self._idle_s = self._reward_wait_s = 0.0
-
-
-def group_starts(phase: Phase, *, seed: int, num_seats: int) -> Callable[[int], list[EpisodeStart]]:
-    """Return the function from a group's number to its episodes: those of the synchronous run.
-
-    Group n is group n mod B of step n // B of the phase. Identities are made the group's own, as
-    groups of several steps are under way together.
-    """
-    batch_groups = groups_per_step(phase, num_seats=num_seats)
-
-    def starts(number: int) -> list[EpisodeStart]:
-        step, place = divmod(number, batch_groups)
-        planned = phase.starts(seed, phase.first_step + step, num_seats=num_seats)
-        tables = len({start.table for start in planned})
-        return [
-            replace(
-                start,
-                episode=start.episode + step * len(planned),
-                table=start.table + step * tables,
-                group=number,
-            )
-            for start in planned
-            if start.group == place
-        ]
-
-    return starts
-
-
-def groups_per_step(phase: Phase, *, num_seats: int) -> int:
-    """Return B, the groups of a batch."""
-    return phase.num_episodes // (phase.group_size * (num_seats if phase.self_play else 1))

@@ -14,12 +14,8 @@ from earl_trainer.asynchronous.broadcast import (
     BroadcastRules,
     Receivers,
 )
-from earl_trainer.asynchronous.collection import (
-    BackgroundCollection,
-    BackgroundRules,
-    group_starts,
-    groups_per_step,
-)
+from earl_trainer.asynchronous.collection import BackgroundCollection, BackgroundRules
+from earl_trainer.asynchronous.groups import group_starts, groups_per_step
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
 from earl_trainer.asynchronous.placement import place
 from earl_trainer.asynchronous.publication import Publication, StorePublication
