@@ -41,7 +41,8 @@ from earl_trainer.rollout.engine import NO_WEIGHTS, Completion
 from earl_trainer.rollout.policies import Query, ReplyPolicy
 
 EARL = Path(sys.executable).with_name("earl")
-_FILLER = "X"
+# A token that no board has, as between a thought and its move.
+_FILLER = "<|unk|>"
 _MEDIAN_FILLER_TOKENS, _SIGMA, _MAX_FILLER_TOKENS = 5.0, 1.2, 90
 _ROLLOUT = RolloutConfig(num_episodes=96, group_size=8, max_reply_tokens=96, max_context_tokens=640)
 # No more at once than when turns are taken: new weights make whatever runs read its context anew.
@@ -119,7 +120,7 @@ class Rambling:
 def teach_to_ramble(folder: Path, *, num_steps: int) -> Path:
     """Train a small model on scripted play with long-tailed replies; return its folder."""
     config = RunConfig(
-        warmup=WarmupConfig(num_steps=num_steps, num_episodes=64),
+        warmup=WarmupConfig(num_steps=num_steps, num_episodes=128),
         rollout=_ROLLOUT,
         learner=LearnerConfig(num_steps=0),
         selector=_SELECTOR,
