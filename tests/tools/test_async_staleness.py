@@ -120,7 +120,6 @@ def test_in_small_runs_bounds_hold_and_slow_groups_are_dropped_but_not_paced_awa
         assert figures[f"{name}_groups_again"] > 0
         assert figures[f"{name}_room_not_restored"] == 0
     assert figures["slow_over_fast_tokens"] > 6
-    assert figures["slow_over_fast_alone"] > 3
     assert figures["pace_slow_share_consumed"] == figures["pace_slow_share_submitted"]
     lengths = {row["variant"]: row for row in section.rows if "length_bins" in row}
     runs = {row["variant"]: row for row in section.rows if "ticks" in row}
