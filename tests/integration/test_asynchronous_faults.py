@@ -120,7 +120,7 @@ def start(run_dir, *, num_steps):
 def resume(run_dir, open_run, *, num_more):
     """Go on from the last checkpoint to an end that comes soon; return the steps of the whole."""
     saved = max(
-        int(path.name.removeprefix("step-")) for path in (run_dir / "checkpoints").iterdir()
+        int(path.name.removeprefix("step-")) for path in (run_dir / "checkpoints").glob("step-*")
     )
     config = read_run_config(run_dir)
     longer = replace(config, learner=replace(config.learner, num_steps=saved + num_more))
