@@ -59,5 +59,7 @@ def score_probe(model: PreTrainedModel, probe: Sequence[Sequence[int]]) -> list[
     if not probe:
         return []
     columns = probe_columns(probe)
-    scored = score_columns(model, columns, temperature=1.0, max_tokens=columns.num_tokens)
+    # No more at once than the longest, which the learner has room for as it trains such contexts.
+    longest = int(columns.lengths.max())
+    scored = score_columns(model, columns, temperature=1.0, max_tokens=longest)
     return split_probe(columns, scored)
