@@ -4,7 +4,13 @@ import pytest
 from earl_selector import DeviceSpec, MemoryModel, ModelShape, plan_reshard
 from earl_trainer.parallel import recovering_ranks
 from earl_trainer.parallel.blueprint import Blueprint
-from earl_trainer.parallel.engine_rank import POLICY, REFERENCE, EngineRank, RankSettings
+from earl_trainer.parallel.engine_rank import (
+    POLICY,
+    REFERENCE,
+    EngineRank,
+    RankMemory,
+    RankSettings,
+)
 from earl_trainer.parallel.placement import Placement
 from earl_trainer.parallel.ray_ranks import LostRankError
 from earl_trainer.parallel.recovering_ranks import RecoveringRanks
@@ -12,6 +18,7 @@ from earl_trainer.parallel.tp_plan import list_parameters
 from earl_trainer.rollout.switch import SwitchRules
 
 DEGREES = (1, 2)
+NOTHING = RankMemory(weights_bytes=0, kv_bytes=0, peak_kv_bytes=0, budget_bytes=0, received_bytes=0)
 
 
 class PretendedRanks:
@@ -35,7 +42,7 @@ class PretendedRanks:
             self.log.append((method, role, version, sum(each.nbytes for each in packed)))
         else:
             self.log.append((method,))
-        return [0 for _ in args]
+        return [NOTHING if method == "memory" else 0 for _ in args]
 
     def share(self, value):
         return value
