@@ -4,7 +4,8 @@
 
 A cold start is new rank processes in a Ray cluster that runs already, until their first token; a
 switch is `ParallelEngine.resize` with all that belongs to it, the scored probe included, and the
-first token after it.
+first token after it. What a switch adds to new weights is measured against the same weights sent
+to the same degree once more, without a switch.
 """
 
 import logging
@@ -22,6 +23,7 @@ from earl_selector import DeviceSpec, MemoryModel, ModelShape
 from earl_trainer.parallel.placement import Placement
 from earl_trainer.rollout.engine import Completion, FinishReason
 from earl_trainer.rollout.parallel_engine import ParallelEngine
+from earl_trainer.rollout.switch import Switch
 from selector_vllm import compare, make_model, make_requests
 from transformers import LlamaForCausalLM
 
@@ -101,6 +103,37 @@ def measure_switches(model: LlamaForCausalLM, *, num_rounds: int) -> tuple[list[
     return rows, identical
 
 
+def measure_publication(model: LlamaForCausalLM, *, num_rounds: int) -> list[Row]:
+    """Send new weights with a switch, 1 -> 2 -> 1 some times, and to the same degree without."""
+    rows: list[Row] = []
+    with running(model, _ROOMY_BYTES) as engine:
+        engine.generate(make_requests(64))  # Which the probe is taken from.
+        for tp in (2, 1) * num_rounds:
+            switch, switching_s, switching_bytes = _publish(engine, tp)
+            if switch is None or not switch.with_weights or switch.problem:
+                raise RuntimeError(f"no switch with new weights: {switch}")
+            _, alone_s, alone_bytes = _publish(engine, tp)
+            rows.append({
+                "to_tp": tp,
+                "publication_s": alone_s,
+                "publication_with_switch_s": switching_s,
+                "publication_bytes": alone_bytes,
+                "publication_with_switch_bytes": switching_bytes,
+            })
+    return rows
+
+
+def _publish(engine: ParallelEngine, tp: int) -> tuple[Switch | None, float, int]:
+    """Send weights at a degree; return the switch, the seconds, and the bytes that ranks got."""
+    before_bytes = sum(rank.received_bytes for rank in engine.memory())
+    start_s = time.perf_counter()
+    engine.load_weights(engine.version + 1)
+    switch = engine.resize(tp)
+    took_s = time.perf_counter() - start_s
+    after_bytes = sum(rank.received_bytes for rank in engine.memory())
+    return switch, took_s, after_bytes - before_bytes
+
+
 def _bits(completions: Sequence[Completion]) -> list[tuple[list[int], list[float]]]:
     return [(list(each.ids), list(each.logprobs)) for each in completions]
 
@@ -140,11 +173,10 @@ def measure_overflow(model: LlamaForCausalLM) -> Row:
 def make_figures(
     switches: Sequence[Row], cold_s: Sequence[float], overflow: Row, *, identical: bool
 ) -> dict[str, Figure]:
-    """Condense what was measured."""
+    """Condense what was measured of switches."""
 
     def values(name: str, to_tp: int | None = None) -> list[float]:
-        chosen = [row for row in switches if to_tp in (None, row["to_tp"])]
-        return [float(str(row[name])) for row in chosen]
+        return _values([row for row in switches if to_tp in (None, row["to_tp"])], name)
 
     same = sum(values("identical")) + sum(values("tied"))
     slowest_s = max(median(values("first_token_s", tp)) for tp in (1, 2))
@@ -174,6 +206,26 @@ def make_figures(
     }
 
 
+def make_publication_figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """Condense what was measured of new weights."""
+    alone, switching = (_values(rows, f"publication{kind}_bytes") for kind in ("", "_with_switch"))
+    return {
+        "publication_with_switch_over_publication": Figure(
+            value=max(more / less for more, less in zip(switching, alone, strict=True)),
+            unit="ratio of bytes",
+            goal="== 1",
+        ),
+        "publication": Figure(value=median(_values(rows, "publication_s")), unit="s", goal=""),
+        "publication_with_switch": Figure(
+            value=median(_values(rows, "publication_with_switch_s")), unit="s", goal=""
+        ),
+    }
+
+
+def _values(rows: Sequence[Row], name: str) -> list[float]:
+    return [float(str(row[name])) for row in rows]
+
+
 def measure(quick: bool) -> Section:
     """Measure in a Ray cluster that is started first, as is what times leave out."""
     model, num_rounds = make_model(), 1 if quick else 5
@@ -181,12 +233,16 @@ def measure(quick: bool) -> Section:
     ray.init(num_cpus=2, logging_level=logging.ERROR, object_store_memory=128 * 1024**2, **options)
     try:
         switches, identical = measure_switches(model, num_rounds=num_rounds)
+        publications = measure_publication(model, num_rounds=num_rounds)
         cold_s = measure_cold_start_s(model, num_rounds=1 if quick else 3)
         overflow = measure_overflow(model)
     finally:
         ray.shutdown()
     starts: list[Row] = [{"cold_start_s": each} for each in cold_s]
     return Section(
-        figures=make_figures(switches, cold_s, overflow, identical=identical),
-        rows=[*switches, *starts, overflow],
+        figures={
+            **make_figures(switches, cold_s, overflow, identical=identical),
+            **make_publication_figures(publications),
+        },
+        rows=[*switches, *publications, *starts, overflow],
     )

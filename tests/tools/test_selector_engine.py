@@ -30,6 +30,10 @@ class PretendedEngine:
         self.tp = tp
         self.drift = SMALL
         self.first_id = 7
+        self.version = self.sent = self.received_bytes = 0
+
+    def load_weights(self, version):
+        self.version = version
 
     def generate(self, requests):
         longest = max(len(each.prompt_ids) + each.max_new_tokens for each in requests)
@@ -45,19 +49,27 @@ class PretendedEngine:
 
     def resize(self, tp):
         old, self.tp = self.tp, tp
-        moved = 100 if tp < old else 0
+        with_weights, self.sent = self.sent < self.version, self.version
+        moved = 100 if tp < old and not with_weights else 0
+        self.received_bytes += moved + 1000 // tp * with_weights
+        if tp == old:
+            return None
         return Switch(
             from_tp=old,
             to_tp=tp,
             tp=tp,
             switch_s=0.01,
+            with_weights=with_weights,
             bytes_moved=moved,
             bytes_lower_bound=moved,
             drift=self.drift,
         )
 
     def memory(self):
-        return [SimpleNamespace(weights_bytes=10, peak_kv_bytes=20)]
+        rank = SimpleNamespace(
+            weights_bytes=10, peak_kv_bytes=20, received_bytes=self.received_bytes
+        )
+        return [rank]
 
 
 @pytest.fixture
@@ -115,6 +127,32 @@ def test_a_switch_that_proves_nothing_ends_the_measurement(
     monkeypatch.setattr(PretendedEngine, "resize", resize)
     with pytest.raises(RuntimeError, match="tp 1 -> 2"):
         tool.measure_switches(model, num_rounds=1)
+
+
+def test_new_weights_are_sent_with_and_without_a_switch_to_the_same_degrees(tool, model, started):
+    rows = tool.measure_publication(model, num_rounds=2)
+    assert [row["to_tp"] for row in rows] == [2, 1, 2, 1]
+    assert [row["publication_bytes"] for row in rows] == [500, 1000] * 2
+    assert [row["publication_with_switch_bytes"] for row in rows] == [500, 1000] * 2
+    figures = tool.make_publication_figures(rows)
+    assert [name for name, each in figures.items() if not each.to_dict()["holds"]] == []
+    rows[1]["publication_with_switch_bytes"] = 1500
+    rows[0]["publication_with_switch_bytes"] = 250
+    ratio = tool.make_publication_figures(rows)["publication_with_switch_over_publication"]
+    assert (ratio.value, ratio.to_dict()["holds"]) == (1.5, False), "the worst counts"
+
+
+def test_a_switch_that_did_not_take_the_weights_along_ends_the_measurement(
+    tool, model, started, monkeypatch
+):
+    original = PretendedEngine.resize
+    monkeypatch.setattr(
+        PretendedEngine,
+        "resize",
+        lambda self, tp: (original(self, self.tp), original(self, tp))[1],
+    )
+    with pytest.raises(RuntimeError, match="no switch with new weights"):
+        tool.measure_publication(model, num_rounds=1)
 
 
 def test_goals_that_are_missed_show(tool):

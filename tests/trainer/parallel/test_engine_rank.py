@@ -47,11 +47,13 @@ def test_a_change_needs_room_for_old_and_new_shards_and_is_refused_before_it_beg
         rank = EngineRank(settings_of(model, memory_bytes=memory_bytes), 0, tp=source_tp)
         rank._hold(POLICY)
         if memory_bytes == peak_bytes:
-            rank.check_switch(plan)
+            rank.check_switch(plan, ())
             continue
         message = f"take {peak_bytes:,} bytes .* to tp {target_tp}, more than its {memory_bytes:,}"
         with pytest.raises(ValueError, match=message):
-            rank.check_switch(plan)
+            rank.check_switch(plan, ())
+        if source_tp > target_tp:
+            rank.check_switch(plan, (POLICY,))  # Where new weights follow, old ones go first.
 
 
 def test_a_rank_that_nobody_connected_says_so(make_model):
@@ -85,11 +87,11 @@ def score_both(folder, policy, reference):
     for tp in (1, 2):
         if tp == 2:
             plan = plan_reshard(settings.layout(1), settings.layout(2), settings.parameters)
-            rank.check_switch(plan)
+            rank.check_switch(plan, ())
             old = [
                 weakref.ref(each) for model in rank._models.values() for each in model.parameters()
             ]
-            assert rank.begin_switch(plan) == 0
+            assert rank.begin_switch(plan, ()) == 0
             rank.end_switch()
             assert not any(each() is not None for each in old), "old shards take memory"
             for held in rank._weights.values():
@@ -116,3 +118,55 @@ def test_two_models_are_scored_with_at_both_degrees(tmp_path, make_model):
             expected = score_columns(model, columns_of(), temperature=0.7, max_tokens=64)
             torch.testing.assert_close(logprobs, expected, atol=1e-4, rtol=1e-4), (role, tp)
         assert whole_bytes <= num_bytes < 1.1 * whole_bytes, "two models, half of each"
+
+
+def fold(folder, policy, reference, renewed):
+    """Come down with new weights for the policy; the reference is moved."""
+    rank_number = torch.distributed.get_rank()
+    torch.distributed.destroy_process_group()  # The rank makes its own.
+    settings = settings_of(policy)
+    specs = settings.parameters
+    plan = plan_of(settings, 2, 1)
+    rank = EngineRank(settings, rank_number, tp=2)
+    rank.connect(f"file://{folder}/store")
+    sent = {}
+    for role, model in ((POLICY, policy), (REFERENCE, reference)):
+        sent[role] = pack_shards(
+            dict(model.named_parameters()), specs, settings.layout(2), rank_number
+        )
+        rank.load(role, 5, sent[role])
+    before_bytes = rank.memory().received_bytes
+    moved_bytes = rank.begin_switch(plan, (POLICY,))
+    rank.abandon_switch()
+    abandoned = rank.score(POLICY, columns_of(), 0.7, 64)
+    assert rank.begin_switch(plan, (POLICY,)) == moved_bytes
+    old = [weakref.ref(each) for each in rank._weights[POLICY].shards.values()]
+    rank.end_switch()
+    assert not any(each() is not None for each in old), "old shards take memory"
+    packed = pack_shards(dict(renewed.named_parameters()), specs, settings.layout(1), rank_number)
+    rank.load(POLICY, 6, packed)
+    return {
+        "abandoned": abandoned,
+        POLICY: rank.score(POLICY, columns_of(), 0.7, 64),
+        REFERENCE: rank.score(REFERENCE, columns_of(), 0.7, 64),
+        "moved": moved_bytes - plan.received_bytes(rank_number),
+        "received": rank.memory().received_bytes - before_bytes - 2 * moved_bytes,
+        "loaded": before_bytes - sum(each.nbytes for packed in sent.values() for each in packed),
+    }
+
+
+@pytest.mark.slow
+def test_of_a_model_whose_new_weights_follow_nothing_is_moved(tmp_path, make_model):
+    policy, reference, renewed = (make_model("llama") for _ in range(3))
+    with torch.no_grad():
+        for scale, model in ((0.9, reference), (1.1, renewed)):
+            for parameter in model.parameters():
+                parameter.mul_(scale)
+    whole_bytes = sum(parameter.nbytes for parameter in policy.parameters())
+    models = {"abandoned": policy, POLICY: renewed, REFERENCE: reference}
+    for answer in run_ranks(2, fold, str(tmp_path), policy, reference, renewed, timeout_s=180.0):
+        for name, model in models.items():
+            expected = score_columns(model, columns_of(), temperature=0.7, max_tokens=64)
+            torch.testing.assert_close(answer[name], expected, atol=1e-4, rtol=1e-4)
+        assert (answer["moved"], answer["loaded"]) == (0, 0)
+        assert answer["received"] == whole_bytes, "what was loaded, and no more"

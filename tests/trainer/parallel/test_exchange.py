@@ -110,7 +110,18 @@ def test_what_a_change_needs_is_old_and_new_shards_and_one_parameter_on_its_way(
     assert needed_bytes(plan_of(1, 2), 0, num_models=1) == up
 
 
-def test_changes_that_a_budget_never_holds_are_named_with_their_bytes():
+def test_a_model_whose_new_weights_follow_takes_the_larger_of_its_shards():
+    split_bytes, whole_bytes = 4 * (24 * 5 + 3 * 24 + 24), 4 * 7
+    for degrees in ((2, 1), (1, 2)):
+        plan = plan_of(*degrees)
+        alone = needed_bytes(plan, 0, num_models=0, num_awaited=1)
+        passing = 4 * 24 * 5 // (1 if degrees == (2, 1) else 2)
+        assert alone == split_bytes + whole_bytes + passing
+        beside = needed_bytes(plan, 0, num_models=1, num_awaited=1)
+        assert beside == needed_bytes(plan, 0, num_models=1) + split_bytes + whole_bytes
+
+
+def test_changes_that_a_budget_does_not_hold_are_named_with_their_bytes():
     layouts = [layout_of(tp, (1, 2), 2) for tp in (1, 2)]
     down_bytes, up_bytes = (
         needed_bytes(plan_of(*pair), 0, num_models=1) for pair in ((2, 1), (1, 2))
@@ -121,8 +132,8 @@ def test_changes_that_a_budget_never_holds_are_named_with_their_bytes():
 
     assert explain(down_bytes) == ""
     assert explain(down_bytes - 1) == (
-        f"never done, as a rank has {down_bytes - 1:,} bytes: a change from tp 2 to tp 1 takes "
-        f"{down_bytes:,} bytes"
+        f"done only along with new weights, as a rank has {down_bytes - 1:,} bytes: a change from "
+        f"tp 2 to tp 1 takes {down_bytes:,} bytes"
     )
     assert explain(down_bytes, num_models=2).count("tp 2 to tp 1") == 1
     assert "from tp 1 to tp 2" in explain(up_bytes - 1)

@@ -163,11 +163,9 @@ def test_each_rank_gets_what_it_holds(ranks, make_group):
 def test_a_switch_is_taken_into_use_by_all_or_by_none(ranks, make_group):
     group, settings, _ = make_group(tp=2)
     plan = plan_reshard(settings.layout(2), settings.layout(1), settings.parameters)
-    group.check_switch(plan)
     ranks.refused = {"begin_switch"}
     with pytest.raises(ValueError, match="no begin_switch"):
-        group.switch(plan)
-    group.abandon_switch()
+        group.switch(plan, ())
     assert group.tp == 2
     assert [method for method, _, _ in ranks.calls] == [
         "check_switch",
@@ -176,7 +174,20 @@ def test_a_switch_is_taken_into_use_by_all_or_by_none(ranks, make_group):
     ]
     ranks.refused = {"end_switch"}
     with pytest.raises(LostRankError, match="a rank failed: no end_switch"):
-        group.switch(plan)
+        group.switch(plan, ())
     assert group.tp == 2
-    ranks.refused = set()
-    assert (group.switch(plan), group.tp) == (40, 1)
+    ranks.refused, ranks.calls = set(), []
+    assert (group.switch(plan, (POLICY,)), group.tp) == (40, 1)
+    told = [(method, args[3]) for method, args, _ in ranks.calls]
+    assert told == [
+        ("check_switch", (plan, (POLICY,))),
+        ("begin_switch", (plan, (POLICY,))),
+        ("end_switch", ()),
+    ]
+
+
+def test_a_rank_that_does_not_take_its_weights_is_as_good_as_lost(ranks, make_group):
+    group, _, model = make_group(tp=2)
+    ranks.refused = {"load"}
+    with pytest.raises(LostRankError, match="a rank failed: no load"):
+        group.load(POLICY, 3, model)

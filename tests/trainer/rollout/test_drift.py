@@ -3,7 +3,7 @@
 from math import exp
 
 import pytest
-from earl_trainer.rollout.drift import choose_probe, compare_logprobs, find_worst_drift
+from earl_trainer.rollout.drift import compare_logprobs, find_worst_drift
 
 
 def test_drift_is_that_of_all_tokens_together():
@@ -30,18 +30,3 @@ def test_the_worst_engine_counts():
     assert find_worst_drift([exact, off], [exact]).max_difference == pytest.approx(0.5)
     assert find_worst_drift([exact], [exact]).max_difference == 0.0
     assert find_worst_drift([], []) is None
-
-
-def test_a_probe_holds_the_longest_contexts_within_bounds():
-    contexts = [[7] * length for length in (1, 5, 3, 2000, 2090, 4000, 9)]
-    assert [len(each) for each in choose_probe(contexts)] == [4000, 9, 5, 3]
-    assert len(choose_probe([[1, 2]] * 20)) == 8
-    assert choose_probe([[1], []]) == []
-
-
-def test_a_probe_is_cut_to_what_there_is_memory_for():
-    contexts = [list(range(length)) for length in (9, 30, 4)]
-    assert choose_probe(contexts, max_tokens=20) == [list(range(20))]
-    assert choose_probe(contexts, max_tokens=34) == [list(range(30)), list(range(4))]
-    assert choose_probe(contexts, max_tokens=1) == []
-    assert choose_probe(contexts, max_tokens=10**6) == choose_probe(contexts)

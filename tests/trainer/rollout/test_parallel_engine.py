@@ -7,16 +7,19 @@ import threading
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import ray
 import torch
 from earl_dispatch import Columns
 from earl_selector import DeviceSpec, MemoryModel, ModelShape
+from earl_trainer.experience.prepare import score_columns
 from earl_trainer.parallel.engine_rank import EngineRank
 from earl_trainer.parallel.placement import Placement
 from earl_trainer.parallel.ray_ranks import LostRankError
 from earl_trainer.rollout.engine import FinishReason, Request
 from earl_trainer.rollout.parallel_engine import ParallelEngine
+from earl_trainer.rollout.probe import probe_columns
 from earl_trainer.rollout.switch import SwitchRules
 from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.types import RunFailedError
@@ -119,6 +122,7 @@ def start(model):
         )
         engines.append(engine)
         engine.load_weights(1)
+        engine.resize(tp)  # At its own degree: the weights are sent.
         return engine, notes
 
     yield make
@@ -138,7 +142,7 @@ def assert_same(replies, expected):
         assert reply.finish_reason == other.finish_reason
 
 
-def test_replies_are_those_of_one_process_at_every_degree_and_with_new_weights(start, model):
+def test_replies_are_those_of_one_process_at_every_degree_and_with_new_weights(start, model, renew):
     engine, notes = start()
     sampled, greedy = requests_of(9), requests_of(9, temperature=0.0, first=50)
     expected = in_process(model, sampled), in_process(model, greedy)
@@ -158,19 +162,11 @@ def test_replies_are_those_of_one_process_at_every_degree_and_with_new_weights(s
     assert engine.resize(2) is None
     with pytest.raises(ValueError, match=r"the engine runs at tp \(1, 2\), got 4"):
         engine.resize(4)
-    kept = {name: each.detach().clone() for name, each in model.named_parameters()}
-    try:
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(0.9)
-        engine.load_weights(2)
-        replies = engine.generate(sampled)
-        assert_same(replies, in_process(model, sampled))
-        assert {version for reply in replies for version in reply.versions} == {2}
-    finally:
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(kept[name])
+    renew()
+    engine.load_weights(2)
+    replies = engine.generate(sampled)
+    assert_same(replies, in_process(model, sampled))
+    assert {version for reply in replies for version in reply.versions} == {2}
     assert notes == []
 
 
@@ -246,11 +242,90 @@ def test_an_interrupt_stops_all_ranks_at_the_same_token(start, model):
     assert_same(engine.generate(again), in_process(model, again, NO_STOP))
 
 
+@pytest.fixture
+def renew(model):
+    """Change the learner's weights, until the test ends."""
+    kept = {name: each.detach().clone() for name, each in model.named_parameters()}
+
+    def make():
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(0.9)
+
+    yield make
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(kept[name])
+
+
+def received_bytes(engine):
+    return sum(rank.received_bytes for rank in engine.memory())
+
+
+def test_new_weights_go_straight_to_the_degree_that_is_switched_to_and_only_others_move(
+    start, model, renew
+):
+    engine, notes = start()
+    whole_bytes = sum(each.nbytes for each in model.parameters())
+    requests = requests_of(7)
+    engine.generate(requests)
+    for version, tp in enumerate((2, 1), start=2):
+        renew()
+        seen_bytes = received_bytes(engine)
+        engine.load_weights(version)
+        assert received_bytes(engine) == seen_bytes, "nothing is sent before it is needed"
+        switch = engine.resize(tp)
+        assert (switch.done, switch.with_weights, switch.problem) == (True, True, "")
+        assert (switch.bytes_moved, switch.bytes_lower_bound) == (0, 0)
+        folded_bytes = received_bytes(engine) - seen_bytes
+        engine.load_weights(version)
+        assert engine.resize(tp) is None
+        assert received_bytes(engine) - seen_bytes == 2 * folded_bytes, "as without a switch"
+        assert folded_bytes / whole_bytes == pytest.approx(2 / tp, rel=0.1)
+        assert switch.drift.num_tokens > 0
+        assert switch.drift.max_difference < 1e-4, "from the learner with the same weights"
+        replies = engine.generate(requests)
+        assert_same(replies, in_process(model, requests))
+        assert {each for reply in replies for each in reply.versions} == {version}
+    switch = engine.resize(2)
+    assert (switch.done, switch.with_weights) == (True, False), "there were none"
+    reference = make_model(seed=8)
+    engine.load_reference(reference)
+    renew()
+    engine.load_weights(4)
+    switch = engine.resize(1)
+    assert (switch.done, switch.with_weights) == (True, True)
+    sharded_bytes = switch.bytes_lower_bound
+    assert switch.bytes_moved == sharded_bytes > 0
+    columns = probe_columns([[3 + (5 * place) % 37 for place in range(12)]] * 2)
+    for role, whole in (("policy", model), ("reference", reference)):
+        scored = engine.score(role, columns, temperature=1.0, max_tokens=64)
+        expected = score_columns(whole, columns, temperature=1.0, max_tokens=64)
+        torch.testing.assert_close(scored, expected, atol=1e-4, rtol=1e-4)
+    apart = engine.resize(2), engine.resize(1)
+    assert [each.bytes_moved for each in apart] == [0, 2 * sharded_bytes]
+    assert notes == []
+
+
+def test_weights_that_arrive_wrong_are_seen_as_drift_from_the_learner(start, model, renew):
+    engine, notes = start(make_rank=ForgetfulRank, on_drift="refuse", max_token_error=1.05)
+    requests = requests_of(5)
+    engine.generate(requests)
+    renew()
+    engine.load_weights(2)
+    switch = engine.resize(2)
+    assert (switch.done, engine.tp) == (False, 1)
+    assert "is above 1.05" in switch.problem
+    assert switch.drift.max_difference > 0.1
+    assert notes == [], "the way back is new weights once more"
+    assert_same(engine.generate(requests), in_process(model, requests))
+
+
 class RefusingRank(EngineRank):
     """Finds no memory for its new shard."""
 
-    def begin_switch(self, plan):
-        received = super().begin_switch(plan)
+    def begin_switch(self, plan, awaited):
+        received = super().begin_switch(plan, awaited)
         if self._rank == 1:
             raise ValueError("no memory for another shard")
         return received
@@ -268,10 +343,27 @@ class HalfSwitchedRank(EngineRank):
 class EndingRank(EngineRank):
     """Ends in the middle of a switch."""
 
-    def begin_switch(self, plan):
+    def begin_switch(self, plan, awaited):
         if self._rank == 1:
             os._exit(1)
-        return super().begin_switch(plan)
+        return super().begin_switch(plan, awaited)
+
+
+class UnwillingRank(EngineRank):
+    """Refuses weights at another degree."""
+
+    def load(self, role, version, packed):
+        if self._rank == 1 and self._layout.tp == 2:
+            raise ValueError("no room for these")
+        super().load(role, version, packed)
+
+
+class ForgetfulRank(EngineRank):
+    """Loses a part of the weights that come to it at another degree."""
+
+    def load(self, role, version, packed):
+        lost = [np.zeros_like(content) for content in packed]
+        super().load(role, version, lost if self._layout.tp == 2 else packed)
 
 
 class DriftingRank(EngineRank):
@@ -281,16 +373,21 @@ class DriftingRank(EngineRank):
         return super().score(*args) - 0.2 * (self._layout.tp - 1)
 
 
-def test_a_switch_that_a_rank_refuses_leaves_the_old_degree_and_loses_nothing(start, model):
+def test_a_switch_that_a_rank_refuses_leaves_the_old_degree_and_loses_nothing(start, model, renew):
     engine, notes = start(make_rank=RefusingRank)
     requests = requests_of(5)
     engine.generate(requests)
-    switch = engine.resize(2)
-    assert switch is not None
-    assert not switch.done
-    assert (switch.tp, engine.tp) == (1, 1)
-    assert switch.problem == "no memory for another shard"
-    assert_same(engine.generate(requests), in_process(model, requests))
+    for with_weights in (False, True):
+        if with_weights:
+            renew()
+            engine.load_weights(2)
+        switch = engine.resize(2)
+        assert switch is not None
+        assert not switch.done
+        assert (switch.tp, engine.tp) == (1, 1)
+        assert switch.problem == "no memory for another shard"
+        assert switch.with_weights == with_weights
+        assert_same(engine.generate(requests), in_process(model, requests))
     assert notes == []
 
 
@@ -314,8 +411,14 @@ def test_a_switch_whose_shards_do_not_fit_side_by_side_is_refused_and_the_run_go
     assert f"more than its {weights_bytes * 5 // 4:,}" in switch.problem
     assert_same(engine.generate(requests), in_process(model, requests))
     (note,) = notes
-    assert note.startswith(f"never done, as a rank has {weights_bytes * 5 // 4:,} bytes: a change ")
-    assert "from tp 2 to tp 1 takes" in note
+    assert note.startswith(
+        f"done only along with new weights, as a rank has {weights_bytes * 5 // 4:,} bytes: a "
+        "change from tp 2 to tp 1 takes"
+    )
+    engine.load_weights(2)
+    switch = engine.resize(1)
+    assert (switch.done, switch.problem) == (True, "")
+    assert_same(engine.generate(requests), in_process(model, requests))
 
 
 def test_a_probe_is_cut_to_the_memory_that_the_weights_leave(start, model):
@@ -331,14 +434,26 @@ def test_a_probe_is_cut_to_the_memory_that_the_weights_leave(start, model):
     assert 0 < switch.drift.num_tokens < 24
 
 
-def test_a_rank_that_ends_during_a_switch_is_started_anew_at_the_old_degree(start, model):
-    engine, notes = start(make_rank=EndingRank)
+@pytest.mark.parametrize(
+    ("make_rank", "with_weights", "problem"),
+    [
+        (EndingRank, False, "gone"),
+        (UnwillingRank, True, "a rank failed: no room for these"),
+    ],
+)
+def test_a_rank_that_ends_during_a_switch_is_started_anew_at_the_old_degree(
+    start, model, renew, make_rank, with_weights, problem
+):
+    engine, notes = start(make_rank=make_rank)
     requests = requests_of(5)
     engine.generate(requests)
+    if with_weights:
+        renew()
+        engine.load_weights(2)
     switch = engine.resize(2)
     assert switch is not None
     assert (switch.done, switch.tp, engine.tp) == (False, 1, 1)
-    assert "gone" in switch.problem
+    assert problem in switch.problem
     assert_same(engine.generate(requests), in_process(model, requests))
     assert len(notes) == 1
     assert "starting 2 ranks anew at tp 1" in notes[0]
@@ -402,14 +517,14 @@ def test_ranks_that_have_no_room_for_the_way_back_are_started_anew_at_the_old_de
 def test_a_lost_rank_is_started_anew_and_the_replies_are_the_same(start, model):
     engine, notes = start(tp=2, stop_ids=NO_STOP, max_restarts=1)
     requests = requests_of(4, new_tokens=200)
-    victim = engine._started.pids()[1]
+    victim = engine._ranks._started.pids()[1]
     timer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
     timer.start()
     replies = engine.generate(requests)
     timer.join()
     assert_same(replies, in_process(model, requests, NO_STOP))
     assert len(notes) == 1
-    os.kill(engine._started.pids()[0], signal.SIGKILL)
+    os.kill(engine._ranks._started.pids()[0], signal.SIGKILL)
     started_s = time.monotonic()
     with pytest.raises(LostRankError):
         engine.generate(requests)

@@ -1,5 +1,7 @@
 """A change of degree: what is in order, and what became of it in one line."""
 
+from dataclasses import replace
+
 import pytest
 from earl_trainer.rollout.drift import Drift
 from earl_trainer.rollout.switch import Switch, SwitchRules
@@ -26,6 +28,8 @@ def test_a_switch_says_what_it_took_and_what_became_of_it():
     assert done.describe() == (
         "tp 1 -> 2: 0.25 s, 1,000 bytes of weights moved, drift 2.0e-06 at most"
     )
+    folded = replace(done, with_weights=True, bytes_moved=0, drift=None)
+    assert folded.describe() == "tp 1 -> 2: 0.25 s, 0 bytes of weights moved besides new ones"
     failed = Switch(from_tp=1, to_tp=2, tp=1, switch_s=0.25, problem="a rank is gone")
     assert not failed.done
     assert failed.describe() == "tp 1 -> 2 failed, still at tp 1: a rank is gone"

@@ -163,9 +163,36 @@ def test_lost_processes_are_started_anew_as_often_as_is_allowed_and_the_work_is_
     assert (reply.ids, reply.versions) == ([1], [5])
     assert said == ["lost at tp 1; starting vLLM anew at tp 1"] * 2
     FrailConfiguration.losses.append("load")
+    engine.load_weights(6)
     with pytest.raises(RunFailedError, match="lost at tp 1"):
-        engine.load_weights(6)
+        engine.generate(one_request())
     assert len(said) == 2
+
+
+def test_new_weights_are_read_by_the_degree_that_is_switched_to_and_no_other(frail):
+    engine, _ = frail(max_restarts=0)
+    engine.generate(one_request())
+    engine.load_weights(6)
+    FrailConfiguration.log.clear()
+    switch = engine.resize(2)
+    assert (switch.done, switch.with_weights) == (True, True)
+    assert FrailConfiguration.log == [("close", 1), ("start", 2), ("score", 2)]
+    assert "token_mult_prob_error" in switch.problem, "from the learner, which is less certain"
+    assert engine.generate(one_request())[0].versions == [6]
+    engine.load_weights(7)
+    assert engine.resize(2) is None
+    assert FrailConfiguration.log[-2:] == [("generate", 2), ("load", 2)]
+
+
+def test_where_the_new_degree_does_not_start_the_old_one_does_with_new_weights(frail):
+    engine, _ = frail(max_restarts=0)
+    engine.load_weights(6)
+    FrailConfiguration.no_start = [2]
+    FrailConfiguration.log.clear()
+    switch = engine.resize(2)
+    assert (switch.done, engine.tp) == (False, 1)
+    assert engine.generate(one_request())[0].versions == [6]
+    assert FrailConfiguration.log == [("close", 1), ("start", 2), ("start", 1), ("generate", 1)]
 
 
 def test_no_restart_is_allowed_where_there_are_to_be_none(frail):
@@ -404,15 +431,13 @@ def test_switching_there_and_back_keeps_the_replies_and_leaves_nothing_behind(
     change_weights(model, seed=8)
     engine.load_weights(7)
     embedded.load_weights(7)
-    requests = make_requests(24, temperature=0.0, seed=9)
-    at_two = engine.generate(requests)
-    assert_greedy_replies_agree(model, requests, at_two, embedded.generate(requests))
-
     down = engine.resize(1)
-    assert (down.from_tp, down.tp, down.problem) == (2, 1, "")
+    assert (down.from_tp, down.tp, down.with_weights, down.problem) == (2, 1, True, "")
+    assert down.drift.max_difference < MAX_DIFFERENCE, "from the learner"
     assert engine.capacity_tokens == 480
+    requests = make_requests(24, temperature=0.0, seed=9)
     back = engine.generate(requests)
-    assert_greedy_replies_agree(model, requests, at_two, back)
+    assert_greedy_replies_agree(model, requests, back, embedded.generate(requests))
     assert {version for each in back for version in each.versions} == {7}
 
 
@@ -437,9 +462,9 @@ def test_a_killed_process_is_started_anew_once_and_then_ends_the_run_in_one_line
     with pytest.raises(RunFailedError, match="vLLM's processes at tp 1 are gone"):
         engine.generate(requests)
     assert time.monotonic() < end_s
+    engine.load_weights(8)
     with pytest.raises(RunFailedError):
-        engine.load_weights(8)
-    assert engine.version == 7
+        engine.generate(requests)
     pids = engine.pids
     engine.close()
     assert not any(map(exists, pids))

@@ -57,6 +57,8 @@ class RankMemory:
     peak_kv_bytes: int
     """The most since the weights were loaded."""
     budget_bytes: int
+    received_bytes: int
+    """Of weights that came to it since it was started."""
 
 
 class EngineRank:
@@ -64,7 +66,9 @@ class EngineRank:
 
     A change of degree has two halves: `begin_switch` makes the new shard beside the old one, or
     finds it in there, and only when that has worked everywhere `end_switch` takes it into use;
-    `abandon_switch` forgets it. No conversation outlives a switch, whose cache has another layout.
+    `abandon_switch` forgets it. Of a model whose new weights are awaited nothing is moved: the old
+    shard is let go at the end, and `load` has to follow. No conversation outlives a switch, whose
+    cache has another layout.
 
     Args:
         settings: The same for all.
@@ -83,6 +87,7 @@ class EngineRank:
         self._pending: tuple[ParallelLayout, dict[str, Shards]] | None = None
         self._engine: TransformersEngine | None = None
         self._version = 0
+        self._received_bytes = 0
 
     def connect(self, init_method: str) -> None:
         """Meet the others; groups are made for every degree at once and kept."""
@@ -112,35 +117,43 @@ class EngineRank:
         """Take over a model's weights, cut for the layout in use; those of `POLICY` generate."""
         held = self._weights.get(role) or self._hold(role)
         unpack_shards(packed, self._settings.parameters, held.shards)
+        self._received_bytes += sum(content.nbytes for content in packed)
         if role == POLICY:
             self._version = version
             self._require_engine().load_weights(version)
         else:
             self._use()
 
-    def check_switch(self, plan: ReshardPlan) -> None:
+    def check_switch(self, plan: ReshardPlan, awaited: Sequence[str]) -> None:
         """Refuse a change of degree that this rank has no memory for.
+
+        Args:
+            plan: The same on all ranks.
+            awaited: Roles of models whose new weights follow.
 
         Raises:
             ValueError: With both numbers.
         """
         budget_bytes = self._settings.memory_bytes
-        peak_bytes = needed_bytes(plan, self._rank, num_models=len(self._weights))
+        num_moved = len(self._weights) - len(awaited)
+        peak_bytes = needed_bytes(plan, self._rank, num_models=num_moved, num_awaited=len(awaited))
         if peak_bytes > budget_bytes:
             raise ValueError(
                 f"old and new weights take {peak_bytes:,} bytes of a rank during the change to tp "
                 f"{plan.target.tp}, more than its {budget_bytes:,}"
             )
 
-    def begin_switch(self, plan: ReshardPlan) -> int:
+    def begin_switch(self, plan: ReshardPlan, awaited: Sequence[str]) -> int:
         """Make this rank's shard of the new layout; return the bytes it received."""
         self._require_engine().load_weights(self._version)  # Its caches go first, to make room.
         fresh: dict[str, Shards] = {}
         received_bytes = 0
         for role, held in self._weights.items():
-            fresh[role], num_bytes = reshard(plan, held.shards, self._rank)
-            received_bytes += num_bytes
+            if role not in awaited:
+                fresh[role], num_bytes = reshard(plan, held.shards, self._rank)
+                received_bytes += num_bytes
         self._pending = plan.target, fresh
+        self._received_bytes += received_bytes
         return received_bytes
 
     def end_switch(self) -> None:
@@ -149,10 +162,12 @@ class EngineRank:
         old_tp = self._layout.tp
         self._layout, fresh = self._pending
         self._pending = None
-        for role, shards in fresh.items():
+        for role, held in self._weights.items():
             drop_shards(self._models[role, old_tp])
-            self._weights[role].replace(self._layout, shards)
-            own_memory(shards)
+            held.replace(self._layout, fresh.get(role, {}))
+            own_memory(held.shards)
+            if role not in fresh:
+                self._hold(role)
         self._use()
 
     def abandon_switch(self) -> None:
@@ -187,6 +202,7 @@ class EngineRank:
             kv_bytes=engine.held_bytes,
             peak_kv_bytes=engine.peak_held_bytes,
             budget_bytes=self._settings.memory_bytes,
+            received_bytes=self._received_bytes,
         )
 
     def _hold(self, role: str) -> ShardedWeights:

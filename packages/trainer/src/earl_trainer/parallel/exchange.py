@@ -67,25 +67,33 @@ def reshard(plan: ReshardPlan, shards: Shards, rank: int) -> tuple[Shards, int]:
     return fresh, received_bytes
 
 
-def needed_bytes(plan: ReshardPlan, rank: int, *, num_models: int) -> int:
+def needed_bytes(plan: ReshardPlan, rank: int, *, num_models: int, num_awaited: int = 0) -> int:
     """Return the most that a rank holds while it carries out a plan for some models of one shape.
 
     Old and new shards side by side, but for new ones that are parts of old ones; and, of one
     parameter at a time, what travels, or the copy of such a part.
+
+    Args:
+        plan: Between two layouts.
+        rank: This one.
+        num_models: That are moved.
+        num_awaited: That are not, as new weights follow: old shards go before new ones come.
     """
     moves = _by_parameter(plan, rank)
-    old_bytes = fresh_bytes = most_bytes = 0
+    old_bytes = new_bytes = fresh_bytes = most_bytes = 0
     for spec in plan.parameters:
         whole = spec.sharded_dim is None
+        shard_bytes = spec.num_bytes // (1 if whole else plan.target.tp)
         old_bytes += spec.num_bytes // (1 if whole else plan.source.tp)
-        new_bytes = spec.num_bytes // (1 if whole else plan.target.tp)
+        new_bytes += shard_bytes
         passing_bytes = sum(move.num_bytes for move in moves.get(spec.name, []))
         if _keeps_all(plan, spec, rank):
-            passing_bytes += 0 if whole else new_bytes
+            passing_bytes += 0 if whole else shard_bytes
         else:
-            fresh_bytes += new_bytes
+            fresh_bytes += shard_bytes
         most_bytes = max(most_bytes, passing_bytes)
-    return num_models * (old_bytes + fresh_bytes) + most_bytes
+    moved_bytes = num_models * (old_bytes + fresh_bytes)
+    return moved_bytes + num_awaited * max(old_bytes, new_bytes) + most_bytes
 
 
 def explain_blocked(
@@ -95,7 +103,7 @@ def explain_blocked(
     memory_bytes: int,
     num_models: int,
 ) -> str:
-    """Say in one line which changes between layouts no rank has the memory for; empty if none is.
+    """Say in one line which changes no rank has the memory for by plan; empty if none is.
 
     Args:
         layouts: One per degree.
@@ -112,7 +120,10 @@ def explain_blocked(
             blocked.append(f"from tp {source.tp} to tp {target.tp} takes {most_bytes:,} bytes")
     if not blocked:
         return ""
-    return f"never done, as a rank has {memory_bytes:,} bytes: a change {', or '.join(blocked)}"
+    return (
+        f"done only along with new weights, as a rank has {memory_bytes:,} bytes: a change "
+        f"{', or '.join(blocked)}"
+    )
 
 
 def _exchange(

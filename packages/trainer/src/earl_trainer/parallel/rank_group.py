@@ -14,8 +14,8 @@ from earl_trainer.parallel.engine_rank import POLICY, RankMemory, RankSettings
 from earl_trainer.parallel.exchange import pack_shards
 from earl_trainer.parallel.placement import Placement
 from earl_trainer.parallel.ray_ranks import LostRankError
-from earl_trainer.rollout.drift import probe_columns
 from earl_trainer.rollout.engine import Completion, Request
+from earl_trainer.rollout.probe import probe_columns, split_probe
 from earl_trainer.rollout.switch import SwitchRules
 
 
@@ -74,7 +74,11 @@ class RankGroup:
         return self._tp
 
     def load(self, role: str, version: int, model: PreTrainedModel) -> None:
-        """Send a model's weights, to each rank what it holds."""
+        """Send a model's weights, to each rank what it holds.
+
+        Raises:
+            LostRankError: If a rank does not take them: it may have a part of them.
+        """
         parameters, specs = dict(model.named_parameters()), self._settings.parameters
         layout = self._settings.layout(self._tp)
         # The copies of a shard are cut, and kept for reading, once.
@@ -82,14 +86,14 @@ class RankGroup:
             layout.shard_of(rank): self._ranks.share(pack_shards(parameters, specs, layout, rank))
             for rank in range(layout.tp)
         }
-        self._ranks.call_each(
-            {
-                rank: (role, version, packed[layout.shard_of(rank)])
-                for rank in range(self._settings.num_ranks)
-            },
-            "load",
-            timeout_s=self._rules.timeout_s,
-        )
+        calls = {
+            rank: (role, version, packed[layout.shard_of(rank)])
+            for rank in range(self._settings.num_ranks)
+        }
+        try:
+            self._ranks.call_each(calls, "load", timeout_s=self._rules.timeout_s)
+        except ValueError as error:
+            raise LostRankError(f"a rank failed: {error}") from error
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Generate one completion per request, in order.
@@ -156,27 +160,27 @@ class RankGroup:
         answers: list[Tensor] = self._ranks.call(
             ranks, "score", *args, timeout_s=self._rules.timeout_s
         )
-        lengths, scores = columns.lengths.tolist(), dict(zip(ranks, answers, strict=True))
+        scores = dict(zip(ranks, answers, strict=True))
         # All ranks of an engine return the same.
-        own = [scores[min(layout.ranks_of(engine))] for engine in engines]
-        return [[part[1:].tolist() for part in each.split(lengths)] for each in own]
+        return [split_probe(columns, scores[min(layout.ranks_of(engine))]) for engine in engines]
 
-    def check_switch(self, plan: ReshardPlan) -> None:
-        """Refuse a change of degree that a rank has no memory for.
-
-        Raises:
-            ValueError: With both numbers.
-        """
-        self._call_all("check_switch", plan)
-
-    def switch(self, plan: ReshardPlan) -> int:
+    def switch(self, plan: ReshardPlan, awaited: Sequence[str]) -> int:
         """Change the degree and return the bytes that ranks received.
 
+        Args:
+            plan: From the degree in use.
+            awaited: Roles of models of which nothing is moved, as `load` follows.
+
         Raises:
-            ValueError: If a rank refuses; `abandon_switch` then leaves all as they were.
+            ValueError: If a rank has no memory for it, or refuses; all are as they were.
             LostRankError: If a rank is gone or stays behind.
         """
-        received_bytes: list[int] = self._call_all("begin_switch", plan)
+        try:
+            self._call_all("check_switch", plan, awaited)
+            received_bytes: list[int] = self._call_all("begin_switch", plan, awaited)
+        except ValueError:
+            self._call_all("abandon_switch")
+            raise
         try:
             self._call_all("end_switch")
         except ValueError as error:
@@ -184,10 +188,6 @@ class RankGroup:
             raise LostRankError(f"a rank failed: {error}") from error
         self._tp = plan.target.tp
         return sum(received_bytes)
-
-    def abandon_switch(self) -> None:
-        """Forget a change of degree that was begun."""
-        self._call_all("abandon_switch")
 
     def memory(self) -> list[RankMemory]:
         """Return what every rank holds."""

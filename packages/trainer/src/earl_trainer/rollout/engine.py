@@ -90,11 +90,18 @@ class Engine(Protocol):
         ...
 
     def load_weights(self, version: int) -> None:
-        """Take over the learner's weights as `version` and forget every cache of older ones."""
+        """Take over the learner's weights as `version` and forget every cache of older ones.
+
+        An engine may read them as late as at the next `resize` or `generate`; until then they stay
+        as they are.
+        """
         ...
 
     def resize(self, tp: int) -> Switch | None:
-        """Use tensor-parallel degree `tp` from the next `generate` on; None if it does already."""
+        """Use tensor-parallel degree `tp` from the next `generate` on; None if it does already.
+
+        Either way the engine has the latest weights afterwards.
+        """
         ...
 
     def close(self) -> None:

@@ -43,11 +43,16 @@ class Switch:
     tp: int
     """In use after it."""
     switch_s: float
+    """Without the sending of new weights, which takes place with or without a switch."""
+    with_weights: bool = False
+    """Whether new weights went straight to where the new degree wants them."""
     bytes_moved: int = 0
-    """Of weights, between all ranks."""
+    """Of weights, between all ranks, besides those that were new."""
     bytes_lower_bound: int = 0
+    """The least that had to be moved so."""
     drift: Drift | None = None
-    """None where there was nothing to compare yet."""
+    """From the old degree, or from the learner where weights were new; None where there was
+    nothing to compare yet."""
     problem: str = ""
     """Why the old degree stayed, or what is suspicious; empty if nothing is."""
 
@@ -59,6 +64,7 @@ class Switch:
     def describe(self) -> str:
         """Return the switch in one line for people."""
         moved = f"{self.switch_s:.2f} s, {self.bytes_moved:,} bytes of weights moved"
+        moved += " besides new ones" if self.with_weights else ""
         drift = "" if self.drift is None else f", drift {self.drift.max_difference:.1e} at most"
         change = f"tp {self.from_tp} -> {self.to_tp}"
         if self.done:

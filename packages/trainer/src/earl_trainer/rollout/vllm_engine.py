@@ -12,8 +12,9 @@ from transformers import PreTrainedModel
 
 from earl_trainer.rollout.background_loop import BackgroundLoop
 from earl_trainer.rollout.capacity_error import CapacityError
-from earl_trainer.rollout.drift import Drift, choose_probe, compare_logprobs
+from earl_trainer.rollout.drift import Drift, compare_logprobs
 from earl_trainer.rollout.engine import Completion, Request
+from earl_trainer.rollout.probe import choose_probe, score_probe
 from earl_trainer.rollout.switch import Switch, SwitchRules
 from earl_trainer.rollout.vllm_configuration import LostVllmError, VllmConfiguration
 from earl_trainer.rollout.vllm_library import can_sleep
@@ -30,8 +31,10 @@ class VllmEngine:
     """A pool of vLLM configurations, one per degree, that follow the learner's weights.
 
     vLLM schedules and preempts by itself, so requests beyond the capacity wait in it. Conversations
-    are found again by their prefix (`enable_prefix_caching`); `load_weights` forgets them. Lost
-    processes are started anew, and what they were doing is done again.
+    are found again by their prefix (`enable_prefix_caching`); `load_weights` forgets them. New
+    weights are read by the configuration that is next asked for something, so that a switch that
+    comes before reads them once. Lost processes are started anew, and what they were doing is done
+    again.
 
     Lifecycle: made with the first degree; the first `load_weights` starts vLLM, `close` ends it.
 
@@ -76,6 +79,7 @@ class VllmEngine:
             timeouts=VllmTimeouts(generate_s=rules.generate_timeout_s, call_s=rules.timeout_s),
         )
         keeps = can_sleep()
+        self._model = model
         self._memory = memory
         self._tp = tp
         self._rules = rules
@@ -89,6 +93,7 @@ class VllmEngine:
 
         self._pool = ConfigurationPool(start, keeps=keeps)
         self._version = 0
+        self._is_behind = False
         self._interrupted = threading.Event()
         self._latest: list[list[int]] = []
         self._switch_memory: SwitchMemory | None = None
@@ -123,15 +128,17 @@ class VllmEngine:
     def load_weights(self, version: int) -> None:
         """Take over the learner's weights as `version` and forget every cache of older ones.
 
+        vLLM reads them when it is next asked for something.
+
         Raises:
-            RunFailedError: If vLLM does not start, or is lost once more than is allowed.
+            RunFailedError: If vLLM does not start.
             ValueError: If this degree cannot run.
         """
         folder = self._weights.write()
-        if self._pool.is_started:
-            self._recovering(lambda: self._pool.current.load(folder))
-        else:
+        if not self._pool.is_started:
             self._pool.begin(self._tp, folder)
+        else:
+            self._is_behind = True
         self._weights.drop_older()
         self._version = version
 
@@ -169,7 +176,7 @@ class VllmEngine:
         self._interrupted.set()
 
     def resize(self, tp: int) -> Switch | None:
-        """Change to degree `tp`; None if it is in use already.
+        """Change to degree `tp`; None if it is in use already. New weights are read either way.
 
         Returns:
             What became of it: the old degree stays where the new one does not start.
@@ -179,12 +186,16 @@ class VllmEngine:
             ValueError: If the model cannot be split by `tp`.
         """
         if tp == self._tp:
+            self._recovering(lambda: None)
             return None
         self._memory.check_degree(tp)
         old_tp, start_s = self._tp, time.perf_counter()
         probe = self._fitting(choose_probe(self._latest))
-        before = self._score(probe)
+        with_weights = self._is_behind
+        before = score_probe(self._model, probe) if with_weights else self._score(probe)
         drift, problems = None, list[str]()
+        # Whichever degree comes out of it starts, or wakes, with the latest.
+        self._is_behind = False
         try:
             self._switch_memory = self._pool.switch(tp, self._weights.latest)
             self._tp = tp
@@ -201,6 +212,7 @@ class VllmEngine:
             to_tp=tp,
             tp=self._tp,
             switch_s=time.perf_counter() - start_s,
+            with_weights=with_weights,
             drift=drift,
             problem="; ".join(filter(None, problems)),
         )
@@ -227,6 +239,9 @@ class VllmEngine:
     def _recovering(self, work: Callable[[], T]) -> T:
         while True:
             try:
+                if self._is_behind:
+                    self._pool.current.load(self._weights.latest)
+                    self._is_behind = False
                 return work()
             except LostVllmError as error:
                 self._restart(error)
@@ -241,5 +256,6 @@ class VllmEngine:
             except RunFailedError as again:
                 error = again
             else:
+                self._is_behind = False
                 return
         raise error
