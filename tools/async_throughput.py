@@ -62,9 +62,7 @@ class Variant:
 
 def asynchronous(eta: int | None, correction: str, *more: str) -> Variant:
     """Train with generation ahead by at most `eta` updates, None for any number."""
-    bound = (
-        ("--max-staleness", str(eta)) if eta is not None else ("--asynchronous.bound", "none")
-    )
+    bound = ("--max-staleness", str(eta)) if eta is not None else ("--asynchronous.bound", "none")
     name = "inf" if eta is None else str(eta)
     return Variant(
         label=" ".join((f"eta {name}, {correction}", *more[1:2])),

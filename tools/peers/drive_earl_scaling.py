@@ -6,6 +6,7 @@ in registers, divided into as short pieces: what the machine itself gives of a s
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import median
 
 import numba
@@ -70,21 +71,18 @@ def compare(make: Callable[[], Run], *, num_rounds: int, seconds: float) -> dict
 
 def rows(options: Options) -> Iterator[dict[str, object]]:
     """Measure every game at every size, and the arithmetic."""
-    quick = options.min_s < _ROUND_S
-    effort = {
-        "num_rounds": 3 if quick else _NUM_ROUNDS,
-        "seconds": min(options.min_s, _ROUND_S),
-    }
+    num_rounds = 3 if options.min_s < _ROUND_S else _NUM_ROUNDS
+    measure = partial(compare, num_rounds=num_rounds, seconds=min(options.min_s, _ROUND_S))
     for game in options.games:
         for batch in options.batches:
-            found = compare(lambda game=game, batch=batch: loop(game, batch), **effort)
+            found = measure(partial(loop, game, batch))
             yield {"game": game, "batch": batch, "variant": "two cores", "observed": True, **found}
     yield {
         "game": "arithmetic",
         "batch": _PIECES,
         "variant": "two cores",
         "observed": False,
-        **compare(arithmetic, **effort),
+        **measure(arithmetic),
     }
 
 
