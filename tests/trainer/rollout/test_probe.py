@@ -1,5 +1,7 @@
 """What is scored at a switch."""
 
+import copy
+
 import pytest
 import torch
 from earl_trainer.rollout.probe import choose_probe, probe_columns, score_probe, split_probe
@@ -29,10 +31,11 @@ def test_scores_come_apart_as_contexts_came_together():
 
 def test_a_whole_model_scores_every_token_but_the_first_at_temperature_one(tiny_model):
     probe = [[5, 9, 6, 7], [8, 5]]
-    scores = score_probe(tiny_model, probe)
+    # Scoring changes how a model attends.
+    scores = score_probe(copy.deepcopy(tiny_model), probe)
     for context, own in zip(probe, scores, strict=True):
         with torch.no_grad():
             law = tiny_model(torch.tensor([context])).logits[0].log_softmax(-1)
         expected = [law[place, token].item() for place, token in enumerate(context[1:])]
         assert own == pytest.approx(expected, abs=1e-5)
-    assert score_probe(tiny_model, []) == []
+    assert score_probe(copy.deepcopy(tiny_model), []) == []

@@ -428,6 +428,8 @@ def test_switching_there_and_back_keeps_the_replies_and_leaves_nothing_behind(
         model, [long] * 8, engine.generate([long] * 8), embedded.generate([long] * 8)
     )
 
+    # What both degrees have room for, as a probe of the switch.
+    engine.generate(requests)
     change_weights(model, seed=8)
     engine.load_weights(7)
     embedded.load_weights(7)
