@@ -56,7 +56,7 @@ class Size:
 
 
 FULL = Size(num_episodes=256, capacity_rows=8, num_rounds=5)
-QUICK = Size(num_episodes=16, capacity_rows=3, num_rounds=1)
+QUICK = Size(num_episodes=32, capacity_rows=3, num_rounds=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import psutil
@@ -110,7 +109,7 @@ def resident_bytes(process: psutil.Process) -> int:
 
 
 def tiny_figures(runs: Sequence[Measured]) -> dict[str, Figure]:
-    """Judge the small recipe: the worst seed, the largest memory, the median time."""
+    """Judge the small recipe: the worst seed, the longest time, the largest memory."""
     before = [run.summary["evaluation"]["before"] for run in runs]
     after = [run.summary["evaluation"]["after"] for run in runs]
     pairs = list(zip(before, after, strict=True))
@@ -130,7 +129,7 @@ def tiny_figures(runs: Sequence[Measured]) -> dict[str, Figure]:
         "tiny_illegal_rate": Figure(
             value=max(a["illegal_rate"] for a in after), unit="of replies", goal="< 0.02"
         ),
-        "tiny_wall": Figure(value=median(run.wall_s for run in runs), unit="s", goal="<= 300"),
+        "tiny_wall": Figure(value=max(run.wall_s for run in runs), unit="s", goal="<= 300"),
         "tiny_peak_memory": Figure(
             value=max(run.peak_bytes for run in runs) / 2**30, unit="GiB", goal="<= 4"
         ),

@@ -64,7 +64,7 @@ def test_the_small_recipe_is_judged_by_its_worst_run(bench, measured):
         "tiny_gap_between_intervals": 0.08,
         "tiny_win_rate": 0.6,
         "tiny_illegal_rate": 0.015,
-        "tiny_wall": 100.0,
+        "tiny_wall": 290.0,
         "tiny_peak_memory": 2.0,
         "tiny_runs_of_one_seed_identical": 1.0,
     })
@@ -79,17 +79,13 @@ def test_the_small_recipe_is_judged_by_its_worst_run(bench, measured):
         ("tiny_gap_between_intervals", {"wins": (0.1, 0.6, 0.67)}),
         ("tiny_win_rate", {"wins": (0.1, 0.3, 0.57)}),
         ("tiny_illegal_rate", {"illegal": (0.9, 0.05, 0.02)}),
+        ("tiny_wall", {"wall_s": 301.0}),
         ("tiny_peak_memory", {"peak_bytes": 2**32 + 2**20}),
     ],
 )
 def test_one_bad_run_misses_the_goal(bench, measured, name, change):
     figures = bench.tiny_figures([measured(), measured(), measured(seed=1, **change)])
     assert not figures[name].to_dict()["holds"]
-
-
-def test_time_is_that_of_the_median_run(bench, measured):
-    runs = [measured(wall_s=wall_s) for wall_s in (301.0, 90.0, 302.0)]
-    assert bench.tiny_figures(runs)["tiny_wall"].value == 301.0
 
 
 def test_runs_of_one_seed_must_agree_and_be_two(bench, measured):
