@@ -111,14 +111,10 @@ def _draw_lengths(panel: Axes, rows: Rows) -> None:
         for what, style in (("submitted", "--"), ("consumed", "-")):
             counts = row[what]
             shares = [100 * count / max(1, sum(counts)) for count in counts]
-            panel.step(
-                row["length_bins"][: len(shares)],
-                shares,
-                style,
-                where="post",
-                label=f"{row['variant']}: {what}",
-            )
-    panel.set(title="Lengths of episodes", xlabel="tokens", ylabel="% of them", yscale="log")
+            bins = [f"{most}" for most in row["length_bins"]]
+            panel.plot(bins, shares, f"o{style}", label=f"{row['variant']}: {what}")
+    panel.set(title="Lengths of episodes", xlabel="tokens, up to", ylabel="% of them")
+    panel.set_yscale("symlog", linthresh=0.1)
 
 
 def _draw_simulated(panel: Axes, rows: Rows) -> None:
