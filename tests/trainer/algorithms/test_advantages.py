@@ -71,7 +71,7 @@ def test_leaving_one_out_compares_with_the_mean_of_the_others():
 
 @settings(derandomize=True, max_examples=60, deadline=None)
 @given(episodes=episodes, data=st.data())
-@pytest.mark.parametrize("estimator", (*GROUP_ESTIMATORS, batch_mean))
+@pytest.mark.parametrize("estimator", [*GROUP_ESTIMATORS, batch_mean])
 def test_advantages_permute_with_the_batch(estimator, episodes, data):
     rewards, groups = map(list, zip(*episodes, strict=True))
     order = data.draw(st.permutations(range(len(episodes))))

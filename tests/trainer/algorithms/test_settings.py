@@ -42,7 +42,9 @@ def test_what_the_run_says_holds_for_every_algorithm():
     assert (settings.shaping.overlong_share, settings.normalisation) == (0.0, "none")
 
 
-@pytest.mark.parametrize(("place", "in_loss", "in_reward"), [("loss", 0.1, 0.0), ("reward", 0, 0.1)])
+@pytest.mark.parametrize(
+    ("place", "in_loss", "in_reward"), [("loss", 0.1, 0.0), ("reward", 0.0, 0.1)]
+)
 def test_the_divergence_counts_in_one_place(place, in_loss, in_reward):
     assert of_loss("grpo", kl_coefficient=0.1, kl_in=place).kl_coefficient == in_loss
     penalty = of_advantages("grpo", kl_coefficient=0.1, kl_in=place).penalty

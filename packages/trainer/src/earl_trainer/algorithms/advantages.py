@@ -34,7 +34,7 @@ def group_mean(scores: Scores) -> Float[Tensor, " episodes"]:
     """How much better an episode did than its group: A_i = r_i - mean(r_g).
 
     GRPO's numerator (DeepSeekMath, arXiv:2402.03300, section 4.1.2); the whole advantage of Dr.GRPO
-    (arXiv:2503.20783, section 3.2). A single episode gets exactly 0; verl gives it its reward,
+    (arXiv:2503.20783). A single episode gets exactly 0; verl gives it its reward,
     which would make it the only one without a baseline.
     """
     return _group_moments(scores.rewards.double(), scores.groups)[0].float()
@@ -44,7 +44,7 @@ def leave_one_out(scores: Scores) -> Float[Tensor, " episodes"]:
     """How much better an episode did than the others of its group.
 
     A_i = r_i - mean_{j != i}(r_j) = n / (n - 1) (r_i - mean(r_g)) (RLOO, Ahmadian et al.,
-    arXiv:2402.14740, eq. 8). A single episode, where n failed or were left out, gets exactly 0.
+    arXiv:2402.14740). A single episode, where n failed or were left out, gets exactly 0.
     """
     centred, _, sizes = _group_moments(scores.rewards.double(), scores.groups)
     return (centred * sizes / (sizes - 1.0).clamp(min=1.0)).float()
@@ -53,7 +53,7 @@ def leave_one_out(scores: Scores) -> Float[Tensor, " episodes"]:
 def greedy_reply(scores: Scores) -> Float[Tensor, " episodes"]:
     """How much better an episode did than greedy decoding from the same start.
 
-    A_i = r_i - r(greedy) (ReMax, Li et al., arXiv:2310.10505, eq. 5). Where the greedy episode
+    A_i = r_i - r(greedy) (ReMax, Li et al., arXiv:2310.10505). Where the greedy episode
     of a group is missing, as it failed, the group gets 0: without a baseline there is no estimate.
     """
     _, index = scores.groups.unique(return_inverse=True)
@@ -68,7 +68,7 @@ def greedy_reply(scores: Scores) -> Float[Tensor, " episodes"]:
 def running_mean(scores: Scores) -> Float[Tensor, " episodes"]:
     """How much better an episode did than its seat's running mean: A = r - b_seat.
 
-    Role-conditioned advantage estimation (SPIRAL, Liu et al., arXiv:2506.24119, eq. 4); the mean is
+    Role-conditioned advantage estimation (SPIRAL, Liu et al., arXiv:2506.24119); the mean is
     `update_baselines`.
     """
     return scores.rewards - scores.baselines[scores.seats]
@@ -102,7 +102,7 @@ def update_baselines(
     """Move every seat's running mean towards the rewards of its episodes.
 
     b <- a^n b + (1 - a^n) mean(r) for n episodes of the seat. SPIRAL updates after each episode,
-    b <- a b + (1 - a) r (arXiv:2506.24119, eq. 3), which is this for one, or for n of one reward;
+    b <- a b + (1 - a) r (arXiv:2506.24119), which is this for one, or for n of one reward;
     of several in a step its result depends on their order, this one's does not.
 
     Args:

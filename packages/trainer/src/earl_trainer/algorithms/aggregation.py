@@ -57,7 +57,7 @@ def sequence_sum(
     """Add up the tokens of a row: w_t = m_t, to be divided by the rows with a trained token.
 
     REINFORCE's own, as the log-prob of a reply is the sum of its tokens' (Ahmadian et al.,
-    arXiv:2402.14740, eq. 4); the loss grows with the length.
+    arXiv:2402.14740); the loss grows with the length.
 
     Args:
         mask: [tokens] of all rows one after the other.
@@ -70,7 +70,7 @@ def sequence_sum(
 def sequence_sum_over(max_tokens: int) -> AggregationFunction:
     """Add up the tokens of a row and divide by a constant: w_t = m_t / L, divided by the rows.
 
-    Dr.GRPO's (arXiv:2503.20783, appendix C; TRL's `dr_grpo`), which no length biases. verl's
+    Dr.GRPO's (arXiv:2503.20783; TRL's `dr_grpo`), which no length biases. verl's
     `seq-mean-token-sum-norm` leaves out the division by the rows, so that its step grows with the
     batch; here a batch of twice as many rows has the same mean.
 

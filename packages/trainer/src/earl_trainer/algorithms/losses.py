@@ -76,7 +76,7 @@ def clipped_policy_loss(inputs: LossInputs, settings: LossSettings) -> LossOutpu
     rho_t = pi / pi_centre and w constant (Schulman et al., arXiv:1707.06347, eq. 7; DeepSeekMath,
     arXiv:2402.03300, eq. 3). With the centre pi_prox and w = pi_prox / pi_b it is the decoupled
     objective of AReaL (arXiv:2505.24298, eq. 5). With a dual clip c the loss of a negative
-    advantage is at most -c A (Ye et al., arXiv:1912.09729, eq. 5).
+    advantage is at most -c A (Ye et al., arXiv:1912.09729).
     """
     centre = _centre(inputs, settings)
     ratio = log_ratio(inputs.logprobs, centre.logprobs).exp()
@@ -87,7 +87,7 @@ def sequence_policy_loss(inputs: LossInputs, settings: LossSettings) -> LossOutp
     """GSPO: the clipped surrogate with one ratio for a row, the geometric mean of its tokens'.
 
     s = exp(mean_t log(pi / pi_centre)), and token t's ratio is sg(s) pi / sg(pi): of the value s,
-    with the token's own gradient (Zheng et al., arXiv:2507.18071, eq. 5, 7 and 13). Summed with
+    with the token's own gradient (Zheng et al., arXiv:2507.18071, eq. 7 and 13). Summed with
     `sequence-mean` it is their sequence-level objective.
     """
     centre = _centre(inputs, settings)
@@ -104,7 +104,7 @@ def clipped_weight_loss(inputs: LossInputs, settings: LossSettings) -> LossOutpu
     """CISPO: a policy gradient whose importance weight is clipped, and never the gradient.
 
     L_t = -w sg(clip(rho_t, 1 - eps_low, 1 + eps_high)) A log pi (MiniMax-M1, arXiv:2506.13585,
-    eq. 4), the mask of whose eq. 6 is PPO. The paper bounds the weight from above alone; verl
+    section 3.1). The paper bounds the weight from above alone; verl
     bounds both sides by PPO's epsilons, TRL takes eps_high as the bound itself.
     """
     centre = _centre(inputs, settings)

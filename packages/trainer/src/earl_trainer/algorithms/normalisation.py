@@ -16,7 +16,7 @@ def whiten(
 ) -> Float[Tensor, " tokens"]:
     """Take off the mean over all trained tokens of a step and divide by their std.
 
-    (A - mean) / std (REINFORCE++, Hu et al., arXiv:2501.03262, eq. 4; PPO in Huang et al., "The 37
+    (A - mean) / std (REINFORCE++, Hu et al., arXiv:2501.03262; PPO in Huang et al., "The 37
     Implementation Details of Proximal Policy Optimization", 2022, detail 7, there per mini-batch),
     with the biased std in two passes. TRL and verl add 1e-8 to the variance. Deviation: with a std
     below 1e-3 all get exactly 0.

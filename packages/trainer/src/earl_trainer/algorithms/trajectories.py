@@ -60,14 +60,14 @@ def reward_to_go(steps: Trajectories, discounts: Discounts) -> Estimates:
 
     With all reward on the last token and gamma = 1 every token gets it, which is how algorithms
     with one number per episode spread it. With a KL penalty per token it is the return of
-    REINFORCE++ (Hu et al., arXiv:2501.03262, eq. 3).
+    REINFORCE++ (Hu et al., arXiv:2501.03262).
     """
     returns = _backwards(steps.rewards, torch.full_like(steps.rewards, discounts.gamma), steps)
     return Estimates(advantages=returns, returns=returns)
 
 
 def gae(steps: Trajectories, discounts: Discounts) -> Estimates:
-    """Generalised advantage estimation (Schulman et al., arXiv:1506.02438, eq. 11 and 16).
+    """Generalised advantage estimation (Schulman et al., arXiv:1506.02438, eq. 16).
 
     delta_t = r_t + gamma V_{t+1} - V_t and A_t = delta_t + gamma lambda A_{t+1}, returns A + V.
     V behind the last step is 0 where the episode terminated, and the critic's where it was cut.

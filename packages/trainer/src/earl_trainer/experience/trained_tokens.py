@@ -65,6 +65,5 @@ class TrainedTokens:
 
     def last_of_rows(self, values: Float[Tensor, " rows"]) -> Float[Tensor, " episodes"]:
         """Return what stands in the last row of each episode."""
-        last = torch.zeros(len(self.episodes))
-        last[self.of_rows] = values  # Of several rows the last one stays.
-        return last
+        rows_of_each = torch.bincount(self.of_rows, minlength=len(self.episodes))
+        return values[rows_of_each.cumsum(0) - 1]
