@@ -11,7 +11,6 @@ from earl_trainer.asynchronous.groups import group_starts, groups_per_step
 from earl_trainer.experience.samples import (
     add_staleness,
     build_columns,
-    episode_advantages,
     rewards_of,
 )
 from earl_trainer.launch import run_to_end
@@ -41,9 +40,8 @@ def train_one_after_the_other(run, phase, play):
         episodes = play(step)
         summaries = [episode.summary for episode in episodes]
         rewards = rewards_of(summaries, run.config.reward)
-        advantages = episode_advantages(summaries, rewards, phase.algorithm.advantages)
-        columns = build_columns(episodes, advantages, run.config.reward)
-        columns = stages.preparer.prepare(columns)
+        columns = stages.preparer.prepare(build_columns(episodes, run.config.reward))
+        columns = stages.estimator.estimate(columns, summaries, rewards)
         delivery = stages.feed.send(columns, seed=derive_seed(run.config.seed, "shuffle", step))
         stages.learner.update(
             add_staleness(delivery.batch, step), delivery.minibatches, lr=phase.lr(step)

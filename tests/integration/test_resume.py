@@ -11,6 +11,7 @@ from earl_trainer.loop import train_step
 from safetensors.torch import load_file
 
 NUM_STEPS = 10
+ADAPTED_PENALTY = {"kl_coefficient": 0.05, "kl_in": "reward", "kl_target": 0.01}
 
 
 def press_ctrl_c_at(step, stage, display_type):
@@ -61,19 +62,21 @@ def assert_same(actual, expected):
 
 
 @pytest.mark.parametrize(
-    ("step", "stage", "saved_step", "kl_coefficient"),
+    ("step", "stage", "saved_step", "algorithm"),
     [
-        (4, "rollout", 4, 0.0),  # dropped: nothing had changed yet
-        (3, "update", 4, 0.0),  # weights were about to change: the step is finished first
-        (6, "match", 6, 0.0),  # between the phases
-        (7, "prepare", 7, 0.05),  # in the second phase, with a reference model
+        (4, "rollout", 4, {}),  # dropped: nothing had changed yet
+        (3, "update", 4, {}),  # weights were about to change: the step is finished first
+        (6, "match", 6, {}),  # between the phases
+        (7, "prepare", 7, {"kl_coefficient": 0.05}),  # in the second phase, with a reference model
+        # With a critic, and a penalty whose weight moves.
+        (8, "rollout", 8, {"name": "ppo", **ADAPTED_PENALTY}),
     ],
 )
 def test_ten_steps_equal_some_then_resume_then_the_rest(
-    step, stage, saved_step, kl_coefficient, tmp_path, small_config, open_run, silent_display,
+    step, stage, saved_step, algorithm, tmp_path, small_config, open_run, silent_display,
     repeatable_rows,
 ):  # fmt: skip
-    config = small_config({"algorithm": {"kl_coefficient": kl_coefficient}})
+    config = small_config({"algorithm": algorithm})
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run_to_end(open_run(config, whole)) == 0
 

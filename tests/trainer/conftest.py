@@ -111,7 +111,10 @@ def make_gpt2():
 
 @pytest.fixture(scope="session")
 def make_rows():
-    """Rows of random tokens, some of them trained, with random log-probs and advantages."""
+    """Rows of random tokens, some of them trained, with random log-probs and advantages.
+
+    Two rows each are a group, and have the advantage of their row at every token.
+    """
 
     def make(lengths, *, seed=0):
         rng = torch.Generator().manual_seed(seed)
@@ -123,6 +126,11 @@ def make_rows():
         def logprobs():
             return -2.4 + 0.3 * torch.randn(num_tokens, generator=rng)
 
+        rows = torch.arange(len(lengths))
+        trained = torch.zeros(len(lengths)).index_add(
+            0, rows.repeat_interleave(torch.tensor(lengths)), mask.float()
+        )
+        groups = torch.zeros(len(lengths)).index_add(0, rows // 2, trained)
         return Columns(
             lengths=torch.tensor(lengths),
             per_token={
@@ -134,10 +142,13 @@ def make_rows():
                 "old_logprobs": logprobs(),
                 "reference_logprobs": logprobs(),
                 "versions": torch.zeros(num_tokens, dtype=torch.int32),
+                "advantages": torch.randn(len(lengths), generator=rng).repeat_interleave(
+                    torch.tensor(lengths)
+                ),
             },
             per_row={
-                "advantages": torch.randn(len(lengths), generator=rng),
                 "episode": torch.arange(len(lengths), dtype=torch.int32),
+                "group_tokens": groups[rows // 2],
             },
         )
 

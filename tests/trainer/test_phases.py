@@ -145,3 +145,36 @@ def test_with_a_ramp_games_are_added_in_reinforcement_learning_to_one_before():
     # Sixteen groups: a sixteenth is as near as their mean comes.
     assert means[:11] == pytest.approx([1 + 0.2 * step for step in range(11)], abs=1 / 32)
     assert set(means[10:]) == {3.0}
+
+
+def test_a_greedy_baseline_adds_a_table_to_every_group_and_changes_no_other():
+    (_, plain), _, _ = planned()
+    (_, greedy), _, _ = planned(algorithm={"name": "remax"})
+    starts = greedy.starts(0, 20, num_seats=2)
+
+    assert [start for start in starts if not start.greedy] == plain.starts(0, 20, num_seats=2)
+    added = [start for start in starts if start.greedy]
+    assert len(starts) == greedy.num_played == plain.num_played + len(added)
+    assert [start.group for start in added] == list(range(len(added)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "needed"),
+    [
+        ({"name": "grpo"}, True),
+        ({"name": "reinforce"}, False),
+        ({"name": "reinforce", "correction": "decoupled"}, True),
+        ({"name": "reinforce", "correction": "loglinear"}, False),
+        ({"name": "grpo", "correction": "naive"}, False),
+        ({"name": "vtrace"}, True),
+    ],
+)
+def test_old_logprobs_are_computed_where_something_compares_with_them(fields, needed):
+    (warmup, reinforcement), _, _ = planned(algorithm=fields)
+    assert reinforcement.needs_old_logprobs is needed
+    assert not warmup.needs_old_logprobs
+
+
+def test_what_corrects_itself_is_not_corrected_again():
+    (_, reinforcement), _, _ = planned(algorithm={"name": "vtrace"}, max_staleness=2)
+    assert reinforcement.correction.name == "none"

@@ -1,6 +1,14 @@
 import pytest
 import torch
-from earl_trainer.algorithms.aggregation import AGGREGATIONS, sequence_mean, token_mean
+from earl_trainer.algorithms.aggregation import (
+    AGGREGATIONS,
+    find_aggregation,
+    prompt_mean,
+    sequence_mean,
+    sequence_sum,
+    sequence_sum_over,
+    token_mean,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,9 +23,19 @@ def flat(rows):
     return torch.tensor([value for row in rows for value in row], dtype=torch.bool)
 
 
-def weights_of(aggregate, mask, lengths):
-    weights, total = aggregate(mask, lengths)
-    return weights / total.clamp(min=1)
+def facts_of(rows):
+    """Every row is a group by itself."""
+    return {"group_tokens": torch.tensor([float(sum(row)) for row in rows])}
+
+
+def weights_of(aggregate, mask, lengths, facts=None):
+    weights, total = aggregate(mask, lengths, facts or {})
+    return weights / torch.where(total > 0, total, 1.0)
+
+
+def aggregated(name, rows):
+    lengths = torch.tensor([len(row) for row in rows], dtype=torch.int64)
+    return find_aggregation(name, max_tokens=10)(flat(rows), lengths, facts_of(rows))
 
 
 def test_token_mean_weighs_every_trained_token_alike():
@@ -30,12 +48,27 @@ def test_sequence_mean_weighs_every_row_with_a_trained_token_alike():
     assert torch.allclose(weights_of(sequence_mean, MASK, LENGTHS), expected)
 
 
+def test_sequence_sums_grow_with_the_length():
+    expected = torch.tensor([0, 1, 1, 0, 0, 0, 0, 1, 0]) / 2
+    assert torch.allclose(weights_of(sequence_sum, MASK, LENGTHS), expected)
+    assert torch.allclose(weights_of(sequence_sum_over(5), MASK, LENGTHS), expected / 5)
+
+
+def test_prompt_mean_weighs_groups_alike_and_their_tokens():
+    # Rows one and two are a group of 2 trained tokens, row three is one of 4, of which 1 is here.
+    facts = {"group_tokens": torch.tensor([2.0, 2.0, 4.0])}
+    weights, total = prompt_mean(MASK, LENGTHS, facts)
+    assert weights.tolist() == [0, 1 / 2, 1 / 2, 0, 0, 0, 0, 1 / 4, 0]
+    assert total == 1.25
+
+
 @settings(derandomize=True, max_examples=60, deadline=None)
 @given(rows=masks)
-@pytest.mark.parametrize("name", AGGREGATIONS)
-def test_weights_are_zero_at_masked_tokens_and_sum_to_one(name, rows):
+@pytest.mark.parametrize("name", ["token-mean", "sequence-mean", "prompt-mean"])
+def test_weights_of_means_are_zero_at_masked_tokens_and_sum_to_one(name, rows):
     mask = flat(rows)
-    weights = weights_of(AGGREGATIONS[name], mask, torch.tensor([len(row) for row in rows]))
+    weights, total = aggregated(name, rows)
+    weights = weights / total.clamp(min=1e-9)
     assert not weights[~mask].any()
     assert (weights[mask] > 0).all()
     assert weights.sum().item() == pytest.approx(1.0 if mask.any() else 0.0, abs=1e-6)
@@ -45,11 +78,8 @@ def test_weights_are_zero_at_masked_tokens_and_sum_to_one(name, rows):
 @given(rows=masks, width=st.integers(1, 9))
 @pytest.mark.parametrize("name", AGGREGATIONS)
 def test_a_fully_masked_row_changes_no_weight(name, rows, width):
-    lengths = [len(row) for row in rows]
-    alone, total = AGGREGATIONS[name](flat(rows), torch.tensor(lengths))
-    joined, joined_total = AGGREGATIONS[name](
-        flat([*rows, [False] * width]), torch.tensor([*lengths, width])
-    )
+    alone, total = aggregated(name, rows)
+    joined, joined_total = aggregated(name, [*rows, [False] * width])
     assert torch.equal(joined[: len(alone)], alone)
     assert not joined[len(alone) :].any()
     assert joined_total == total
@@ -59,10 +89,7 @@ def test_a_fully_masked_row_changes_no_weight(name, rows, width):
 @given(rows=masks, cut=st.integers(0, 6))
 @pytest.mark.parametrize("name", AGGREGATIONS)
 def test_parts_have_the_weights_of_the_whole_and_their_totals_add_up(name, rows, cut):
-    parts = [
-        AGGREGATIONS[name](flat(part), torch.tensor([len(row) for row in part], dtype=torch.int64))
-        for part in (rows[:cut], rows[cut:])
-    ]
-    weights, total = AGGREGATIONS[name](flat(rows), torch.tensor([len(row) for row in rows]))
+    parts = [aggregated(name, part) for part in (rows[:cut], rows[cut:])]
+    weights, total = aggregated(name, rows)
     assert torch.equal(torch.cat([part for part, _ in parts]), weights)
-    assert sum(part_total for _, part_total in parts) == total
+    assert sum(part_total for _, part_total in parts).item() == pytest.approx(total.item())

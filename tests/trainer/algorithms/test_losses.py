@@ -1,13 +1,19 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
+from earl_trainer.algorithms.importance import WeightRules
 from earl_trainer.algorithms.losses import (
     LossInputs,
     LossSettings,
     clipped_policy_loss,
+    clipped_weight_loss,
     negative_log_likelihood,
+    policy_gradient_loss,
+    sequence_policy_loss,
 )
+from earl_trainer.algorithms.off_policy import CORRECTIONS
 
 SYMMETRIC = LossSettings(clip_low=0.2, clip_high=0.2, kl_coefficient=0.0)
 
@@ -21,11 +27,13 @@ def inputs(ratios, advantages, *, reference_ratios=None):
     )
     return LossInputs(
         logprobs=logprobs,
+        entropy=-logprobs,
         old_logprobs=old,
         behaviour_logprobs=old,
         staleness=torch.zeros_like(old),
         reference_logprobs=reference.detach(),
         advantages=torch.tensor([advantages]),
+        rows=torch.zeros(1, len(ratios), dtype=torch.int64),
         mask=torch.ones(1, len(ratios), dtype=torch.bool),
     )
 
@@ -92,3 +100,105 @@ def test_likelihood_loss_is_the_weighted_negative_logprob():
     outputs.loss.sum().backward()
     assert outputs.loss[0].tolist() == pytest.approx([1.5, 3.0 * (1.5 - math.log(2.0))], rel=1e-5)
     assert given.logprobs.grad[0].tolist() == [-1.0, -3.0]
+
+
+def test_a_dual_clip_bounds_the_loss_of_a_negative_advantage_alone():
+    # ratio 5 with A = -2: 10 is bounded by 3 x 2; with A = 2 the clip at 1.2 stands.
+    settings = replace(SYMMETRIC, dual_clip=3.0)
+    given = inputs([5.0, 2.0, 5.0], [-2.0, -2.0, 2.0])
+    outputs = clipped_policy_loss(given, settings)
+    outputs.loss.sum().backward()
+    assert outputs.loss[0].tolist() == pytest.approx([6.0, 4.0, -2.4], rel=1e-5)
+    assert given.logprobs.grad[0].tolist() == pytest.approx([0.0, 4.0, 0.0], rel=1e-5)
+    assert outputs.metrics["dual_clip_fraction"][0].tolist() == [1.0, 0.0, 0.0]
+
+
+def two_rows(given):
+    """The first two tokens are a row, the third is another, and the last is not trained."""
+    return replace(
+        given,
+        rows=torch.tensor([[0, 0, 1, 1]]),
+        mask=torch.tensor([[True, True, True, False]]),
+    )
+
+
+def test_gspo_has_one_ratio_per_row_and_every_token_its_own_gradient():
+    # Row one: sqrt(2 x 0.5) = 1; row two: 1.1, its untrained token of ratio 7 left out.
+    given = two_rows(inputs([2.0, 0.5, 1.1, 7.0], [1.0, -3.0, 2.0, 0.0]))
+    outputs = sequence_policy_loss(given, SYMMETRIC)
+    outputs.loss[given.mask].sum().backward()
+    assert outputs.metrics["ratio"][0, :3].tolist() == pytest.approx([1.0, 1.0, 1.1], rel=1e-5)
+    assert outputs.loss[0, :3].tolist() == pytest.approx([-1.0, 3.0, -2.2], rel=1e-5)
+    assert given.logprobs.grad[0].tolist() == pytest.approx([-1.0, 3.0, -2.2, 0.0], rel=1e-5)
+
+
+def test_gspo_summed_by_sequence_has_the_gradient_of_the_sequence_ratio():
+    ratios, advantage = [1.3, 0.9, 0.8], 2.0
+    given = inputs(ratios, [advantage] * 3)
+    sequence_policy_loss(given, replace(SYMMETRIC, clip_low=0.9, clip_high=9.0)).loss.mean(
+    ).backward()
+    logprobs = given.logprobs.detach().clone().requires_grad_()
+    (-advantage * (logprobs - given.old_logprobs).mean().exp()).backward()
+    assert torch.allclose(given.logprobs.grad, logprobs.grad)
+
+
+def test_cispo_clips_the_weight_and_keeps_the_gradient_of_clipped_tokens():
+    settings = LossSettings(clip_low=1.0, clip_high=1.0)
+    given = inputs([3.0, 0.1], [2.0, -1.0])
+    outputs = clipped_weight_loss(given, settings)
+    outputs.loss.sum().backward()
+    assert given.logprobs.grad[0].tolist() == pytest.approx([-2.0 * 2.0, 0.1], rel=1e-5)
+    assert outputs.metrics["clip_fraction"][0].tolist() == [1.0, 0.0]
+
+
+def test_a_plain_policy_gradient_looks_at_no_ratio():
+    given = inputs([3.0, 0.1], [2.0, -1.0])
+    policy_gradient_loss(given, SYMMETRIC).loss.sum().backward()
+    assert given.logprobs.grad[0].tolist() == pytest.approx([-2.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [clipped_policy_loss, sequence_policy_loss, clipped_weight_loss, policy_gradient_loss],
+)
+def test_all_losses_of_one_update_have_the_policy_gradient_where_nothing_has_moved(loss):
+    given = inputs([1.0, 1.0], [2.0, -1.0])
+    loss(given, SYMMETRIC).loss.sum().backward()
+    assert given.logprobs.grad[0].tolist() == pytest.approx([-2.0, 1.0], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [clipped_policy_loss, sequence_policy_loss, clipped_weight_loss, policy_gradient_loss],
+)
+def test_the_entropy_bonus_has_the_gradient_of_the_entropy(loss):
+    # The stand-in for an entropy is -log p, whose gradient is -1.
+    given = inputs([1.0], [0.0])
+    loss(given, replace(SYMMETRIC, entropy_coefficient=0.25)).loss.sum().backward()
+    assert given.logprobs.grad.item() == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("estimator", "slope"), [("k2", math.log(2.0)), ("k3", 0.5)])
+def test_the_term_of_every_estimator_pulls_towards_the_reference(estimator, slope):
+    settings = replace(SYMMETRIC, kl_coefficient=1.0, kl_estimator=estimator)
+    given = inputs([1.0], [0.0], reference_ratios=[2.0])
+    clipped_policy_loss(given, settings).loss.sum().backward()
+    assert given.logprobs.grad.item() == pytest.approx(slope, rel=1e-5)
+
+
+def test_a_masked_weight_silences_its_token_in_every_loss():
+    settings = LossSettings(
+        clip_low=0.5,
+        clip_high=0.5,
+        correction=CORRECTIONS["decoupled"],
+        weights=WeightRules(max_weight=2.0, min_weight=0.5, on_larger="mask"),
+    )
+    given = inputs([1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
+    behaviour = given.old_logprobs - torch.tensor([[3.0, 1.5, 0.25]]).log()
+    given = replace(given, behaviour_logprobs=behaviour)
+    for loss in (clipped_policy_loss, clipped_weight_loss, policy_gradient_loss):
+        given.logprobs.grad = None
+        outputs = loss(given, settings)
+        outputs.loss.sum().backward()
+        assert given.logprobs.grad[0].tolist() == pytest.approx([0.0, -1.5, 0.0], rel=1e-5)
+        assert outputs.metrics["behaviour_weight_bounded"][0].tolist() == [1.0, 0.0, 1.0]

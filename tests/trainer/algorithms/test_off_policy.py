@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from earl_trainer.algorithms.importance import WeightRules
 from earl_trainer.algorithms.losses import LossInputs, LossSettings, clipped_policy_loss
 from earl_trainer.algorithms.off_policy import CORRECTIONS, Emitted
 
@@ -12,11 +13,14 @@ def emitted(*, now=(-1.0, -1.0), old=(-1.2, -0.5), behaviour=(-1.5, -2.5), stale
         old_logprobs=torch.tensor(old),
         behaviour_logprobs=torch.tensor(behaviour),
         staleness=torch.tensor(staleness),
+        rows=torch.zeros(2, dtype=torch.int64),
+        mask=torch.ones(2, dtype=torch.bool),
     )
 
 
 def apply(name, *, max_weight=100.0, on_larger="cap", **given):
-    return CORRECTIONS[name].apply(emitted(**given), max_weight=max_weight, on_larger=on_larger)
+    rules = WeightRules(max_weight=max_weight, on_larger=on_larger)
+    return CORRECTIONS[name].apply(emitted(**given), rules)
 
 
 def test_the_decoupled_weight_is_proximal_over_behaviour():
@@ -57,11 +61,13 @@ def inputs(name, *, ratio, behaviour_shift):
     old = torch.tensor([-1.0])
     given = LossInputs(
         logprobs=(old + math.log(ratio)).requires_grad_(),
+        entropy=old,
         old_logprobs=old,
         behaviour_logprobs=old - behaviour_shift,
         staleness=torch.tensor([1.0]),
         reference_logprobs=old,
         advantages=torch.tensor([2.0]),
+        rows=torch.tensor([0]),
         mask=torch.tensor([True]),
     )
     settings = LossSettings(

@@ -2,24 +2,18 @@ import copy
 from dataclasses import replace
 
 import pytest
-import torch.distributed as dist
-from earl_dispatch.testing import run_ranks
 from earl_envs import EndReason, RandomOpponent
-from earl_trainer.algorithms.advantages import group_normalised
 from earl_trainer.experience.samples import (
     build_columns,
-    episode_advantages,
     rewards_of,
     split_into_samples,
 )
 from earl_trainer.rewards.config import RewardConfig
-from earl_trainer.rewards.outcome import Judgement, RewardFailure, RewardOutcome
+from earl_trainer.rewards.outcome import Judgement
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.rollout.starts import paired_starts
-from earl_trainer.types import RunFailedError
-from earl_trainer.workers.group import Group
 
 GAME_ID = "earl/TicTacToe-v0"
 
@@ -71,7 +65,7 @@ def test_a_played_game_is_one_row_that_trains_exactly_the_emitted_tokens(
         assert emitted.count(tiny_tokenizer.eos_token_id) == len(episode.turns)
         last = episode.turns[-1]
         assert list(samples[0].token_ids) == [*last.prompt_ids, *last.reply_ids]
-    columns = build_columns(episodes, [0.0] * len(episodes), RewardConfig())
+    columns = build_columns(episodes, RewardConfig())
     num_emitted = sum(len(turn.reply_ids) for episode in episodes for turn in episode.turns)
     assert int(columns.per_token["mask"].sum()) == num_emitted
 
@@ -121,7 +115,7 @@ def test_columns_lay_the_rows_of_all_episodes_end_to_end(make_turn, make_episode
         replace(episode, start=replace(episode.start, episode=number))
         for number, episode in enumerate((split, failed, whole), start=7)
     ]
-    columns = build_columns(episodes, [0.5, 9.0, -0.5], RewardConfig())
+    columns = build_columns(episodes, RewardConfig())
     assert columns.lengths.tolist() == [3, 3, 2]
     assert columns.per_token["token_ids"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert columns.per_token["mask"].int().tolist() == [0, 0, 1, 0, 1, 1, 0, 1]
@@ -136,7 +130,6 @@ def test_columns_lay_the_rows_of_all_episodes_end_to_end(make_turn, make_episode
         0.0,
         -0.8,
     ])
-    assert columns.per_row["advantages"].tolist() == [0.5, 0.5, -0.5]
     assert columns.per_row["episode"].tolist() == [7, 7, 9]
 
 
@@ -167,7 +160,7 @@ def test_truncated_episodes_are_kept_zeroed_or_masked(
 ):
     config = RewardConfig(truncation=truncation, illegal_penalty=0.5)
     assert rewards_of([episode.summary for episode in truncated_episodes], config) == rewards
-    columns = build_columns(truncated_episodes, rewards, config)
+    columns = build_columns(truncated_episodes, config)
     # Masked rows stay, with no token trained: their group's statistics have counted them.
     assert columns.lengths.tolist() == [4, 4, 4]
     expected = [flag for keep in trained for flag in (False, False, keep, keep)]
@@ -184,45 +177,9 @@ def test_a_forfeit_costs_the_penalty_on_top_of_the_lost_game(make_summary):
     assert rewards_of(episodes, RewardConfig(illegal_penalty=0.25)) == [-1.0, -1.25, -1.25, 0.0]
 
 
-def test_failed_episodes_are_in_no_group_statistic(make_summary):
-    episodes = [
-        make_summary(group=1),
-        make_summary(group=1, end_reason=EndReason.OPPONENT_ERROR),
-        make_summary(group=2),
-        make_summary(group=1),
-        make_summary(group=2, end_reason=EndReason.ENV_ERROR),
-    ]
-    # The failed episodes' rewards would move both means if they counted.
-    advantages = episode_advantages(episodes, [1.0, 50.0, 1.0, 0.0, -50.0], group_normalised)
-    assert advantages == [1.0, 0.0, 0.0, -1.0, 0.0]
-
-
-def test_a_step_of_failed_episodes_only_ends_the_run_with_the_first_reason(make_summary):
-    episodes = [
-        make_summary(end_reason=EndReason.ENV_ERROR, detail="ValueError: broken rules"),
-        make_summary(end_reason=EndReason.OPPONENT_ERROR, detail="KeyError: 3"),
-    ]
-    with pytest.raises(RunFailedError, match=r"none of 2 episodes.*ValueError: broken rules"):
-        episode_advantages(episodes, [0.0, 0.0], group_normalised)
-
-
-def advantages_on_every_rank(parts, rewards):
-    rank = dist.get_rank()
-    workers = Group(rank=rank, size=dist.get_world_size(), process_group=dist.group.WORLD)
-    return episode_advantages(parts[rank], rewards[rank], group_normalised, workers)
-
-
-def test_a_group_that_is_spread_over_workers_is_compared_as_a_whole(make_summary):
-    failed = make_summary(group=1, end_reason=EndReason.ENV_ERROR)
-    parts = [[make_summary(group=2), make_summary(group=1)], [], [failed, make_summary(group=1)]]
-    rewards = [[0.25, 1.0], [], [7.0, 0.0]]
-    advantages = run_ranks(3, advantages_on_every_rank, parts, rewards, timeout_s=180.0)
-    assert advantages == [[0.0, 1.0], [], [0.0, -1.0]]
-
-
 def test_no_episodes_are_no_rows_of_the_same_columns(make_episode):
-    some = build_columns([make_episode()], [1.0], RewardConfig())
-    none = build_columns([], [], RewardConfig())
+    some = build_columns([make_episode()], RewardConfig())
+    none = build_columns([], RewardConfig())
     assert none.num_rows == none.num_tokens == 0
     assert none.schema() == some.schema()
 
@@ -236,23 +193,6 @@ def test_the_penalty_is_taken_per_game(make_summary):
 
     # Of the second the first game was won, the next cut, and two never began: they count as lost.
     assert rewards_of(episodes, RewardConfig(illegal_penalty=0.5)) == [-0.25, -0.25]
-
-
-def test_seats_of_a_group_are_compared_apart(make_summary):
-    # A zero-sum game: over both seats the mean is 0 whatever was played.
-    episodes = [make_summary(group=2, seat=seat) for seat in (0, 1, 0, 1, 0, 1)]
-    rewards = [1.0, -1.0, 1.0, -1.0, -1.0, 1.0]
-    advantages = episode_advantages(episodes, rewards, group_normalised)
-
-    assert advantages == pytest.approx([0.5**0.5, -(0.5**0.5)] * 2 + [-(2**0.5), 2**0.5])
-
-
-def test_a_seat_that_never_replied_is_in_no_group_statistic(make_summary):
-    # The other seat forfeited with its first reply: won, but not by anything that was said.
-    episodes = [make_summary(), make_summary(turns=[]), make_summary(), make_summary(turns=[])]
-    advantages = episode_advantages(episodes, [1.0, 1.0, -1.0, 1.0], group_normalised)
-
-    assert advantages == [1.0, 0.0, -1.0, 0.0]
 
 
 def judged(episode, bonus):
@@ -270,26 +210,16 @@ def test_what_functions_say_is_added_to_the_weighted_game(make_summary):
     assert rewards_of(episodes, zeroed) == [0.75, 1.25, 0.0, None, 0.5]
 
 
-def test_the_bonus_enters_the_advantage_and_an_episode_without_one_no_statistic(make_summary):
-    lost = make_summary(outcome=-1.0)
-    episodes = [judged(lost, bonus) for bonus in (0.0, None, 4.0, 2.0)]
-    rewards = rewards_of(episodes, RewardConfig())
-    advantages = episode_advantages(episodes, rewards, group_normalised)
-    kept = [episodes[0], episodes[2], episodes[3]]
-    expected = episode_advantages(kept, [-1.0, 3.0, 1.0], group_normalised)
-    assert [advantages[0], *advantages[2:]] == expected
-    assert expected[1] > 1.0
-    assert advantages[1] == 0.0
-
-
 def test_an_episode_without_a_reward_gives_no_row(make_episode):
-    episodes = [judged(make_episode(), bonus) for bonus in (1.0, None, 0.0)]
-    columns = build_columns(episodes, [0.5, 0.0, -0.5], RewardConfig())
-    assert columns.per_row["advantages"].tolist() == [0.5, -0.5]
+    episodes = [judged(numbered(make_episode(), 7 + n), b) for n, b in enumerate((1.0, None, 0.0))]
+    columns = build_columns(episodes, RewardConfig())
+    assert columns.per_row["episode"].tolist() == [7, 9]
 
 
-def test_where_every_reward_failed_the_run_ends_with_the_first(make_summary):
-    outcomes = {"style": RewardOutcome(failure=RewardFailure.CRASH, detail="exit status 3")}
-    episode = replace(make_summary(), judgement=Judgement(outcomes=outcomes, bonus=None))
-    with pytest.raises(RunFailedError, match="reward style: crash: exit status 3"):
-        episode_advantages([episode], [None], group_normalised)
+def numbered(episode, number, **fields):
+    return replace(episode, start=replace(episode.start, episode=number, **fields))
+
+
+def test_a_greedy_episode_gives_no_row(make_episode):
+    episodes = [numbered(make_episode(), n, greedy=n == 1) for n in range(3)]
+    assert build_columns(episodes, RewardConfig()).per_row["episode"].tolist() == [0, 2]

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from earl_dispatch import Columns
 from earl_dispatch.testing import run_ranks
-from earl_trainer.algorithms.aggregation import AGGREGATIONS
+from earl_trainer.algorithms.aggregation import AGGREGATIONS, find_aggregation
 from earl_trainer.algorithms.losses import (
     LossOutputs,
     LossSettings,
@@ -29,6 +29,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerFast
 
 LENGTHS = [5, 9, 3, 7, 9, 4]
+LONGEST = 9
 SETTINGS = LossSettings(clip_low=0.2, clip_high=0.2, kl_coefficient=0.1)
 
 
@@ -48,7 +49,7 @@ def make_learner(
         PolicyObjective(
             function=loss,
             settings=SETTINGS,
-            aggregation=AGGREGATIONS[aggregation],
+            aggregation=find_aggregation(aggregation, max_tokens=LONGEST),
             temperature=temperature,
         ),
         UpdateSettings(
@@ -102,7 +103,7 @@ def test_loss_and_metrics_of_a_minibatch_equal_the_sum_over_rows_done_by_hand(
     model, rows = make_llama(), make_rows(LENGTHS)
     scored = Preparer({"new": model}, temperature=1.0, max_tokens=1000).prepare(rows).per_token
     mask = scored["mask"]
-    advantages = rows.per_row["advantages"].repeat_interleave(rows.lengths)
+    advantages = rows.per_token["advantages"]
     new, old, reference = scored["new"], scored["old_logprobs"], scored["reference_logprobs"]
     ratio = (new - old).exp()
     surrogate = torch.minimum(advantages * ratio, advantages * ratio.clamp(0.8, 1.2))
@@ -123,17 +124,22 @@ def test_loss_and_metrics_of_a_minibatch_equal_the_sum_over_rows_done_by_hand(
 def padded_gradient(model, rows, aggregation):
     """The likelihood's gradient from one plain pass over padded rows."""
     lengths = rows.lengths.tolist()
-    ids, mask = (
+    ids, mask, advantages = (
         pad_sequence(rows.per_token[name].split(lengths), batch_first=True)
-        for name in ("token_ids", "mask")
+        for name in ("token_ids", "mask", "advantages")
     )
     logprobs = model(input_ids=ids.long()).logits[:, :-1].log_softmax(-1)
     logprobs = logprobs.gather(-1, ids[:, 1:, None].long())[..., 0]
-    losses = -rows.per_row["advantages"][:, None] * logprobs * mask[:, 1:]
-    if aggregation == "token-mean":
-        loss = losses.sum() / mask.sum()
-    else:
-        loss = (losses.sum(1) / mask.sum(1)).mean()
+    losses = -advantages[:, 1:] * logprobs * mask[:, 1:]
+    sums = losses.sum(1)
+    loss = {
+        "token-mean": losses.sum() / mask.sum(),
+        "sequence-mean": (sums / mask.sum(1)).mean(),
+        "sequence-sum": sums.mean(),
+        "sequence-sum-constant": sums.mean() / LONGEST,
+        # Two rows each are a group.
+        "prompt-mean": (sums.reshape(-1, 2).sum(1) / mask.sum(1).reshape(-1, 2).sum(1)).mean(),
+    }[aggregation]
     model.zero_grad()
     loss.backward()
     gradient = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
@@ -208,12 +214,9 @@ def poisoned(rows, poison):
     """The same rows with `poison` in every column wherever no token is trained."""
     mask = rows.per_token["mask"]
     per_token = dict(rows.per_token)
-    for name in ("old_logprobs", "reference_logprobs", "rollout_logprobs"):
+    for name in ("old_logprobs", "reference_logprobs", "rollout_logprobs", "advantages"):
         per_token[name] = torch.where(mask, rows.per_token[name], poison)
-    # The first row trains nothing.
-    advantages = rows.per_row["advantages"].clone()
-    advantages[0] = poison
-    return replace(rows, per_token=per_token, per_row={**rows.per_row, "advantages": advantages})
+    return replace(rows, per_token=per_token)
 
 
 @pytest.fixture
@@ -280,7 +283,7 @@ def test_what_a_loss_returns_at_masked_tokens_is_void(make_llama, half_masked_ro
 
 def test_likelihood_loss_needs_no_other_column_than_the_tokens(make_llama, make_rows):
     model, rows = make_llama(), make_rows(LENGTHS)
-    names = ("token_ids", "mask")
+    names = ("token_ids", "mask", "advantages")
     bare = replace(rows, per_token={name: rows.per_token[name] for name in names})
     full = gradient_of(model, rows, loss=negative_log_likelihood)
     assert close(full, gradient_of(model, bare, loss=negative_log_likelihood))
@@ -352,7 +355,7 @@ def test_an_update_takes_as_many_steps_as_minibatches_and_epochs_and_sees_every_
 
 def test_an_update_raises_the_likelihood_of_rewarded_tokens(make_llama, make_rows):
     model, rows = make_llama(), make_rows(LENGTHS)
-    rows = replace(rows, per_row={**rows.per_row, "advantages": torch.ones(len(LENGTHS))})
+    rows = with_column(rows, "advantages", torch.ones(rows.num_tokens))
     preparer = Preparer({"scored": model}, temperature=1.0, max_tokens=1000)
     before = preparer.prepare(rows).per_token["scored"].sum()
     learner = make_learner(model, loss=negative_log_likelihood)

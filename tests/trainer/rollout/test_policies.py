@@ -25,9 +25,17 @@ class RecordingEngine:
         return self._engine.generate(requests)
 
 
-def query(*, episode=0, reply_seed=0, turn=0, state=(0, 0), max_new_tokens=4):
+def query(
+    *, episode=0, reply_seed=0, turn=0, state=(0, 0), max_new_tokens=4, greedy=False
+):
     start = EpisodeStart(
-        episode=episode, table=episode, group=0, seat=0, game_seed=0, reply_seed=reply_seed
+        episode=episode,
+        table=episode,
+        group=0,
+        seat=0,
+        game_seed=0,
+        reply_seed=reply_seed,
+        greedy=greedy,
     )
     return Query(
         start=start, turn=turn, state=state, prompt_ids=(5, 6), max_new_tokens=max_new_tokens
@@ -51,6 +59,12 @@ def test_a_reply_of_the_model_is_seeded_by_episode_and_turn_alone():
     assert [request.sequence_id for request in engine.requests] == [3, 4, 4, 4]
     assert {request.temperature for request in engine.requests} == {0.5}
     assert (a.prompt_ids, a.max_new_tokens) == ((5, 6), 4)
+
+
+def test_a_greedy_episode_is_decoded_greedily_beside_sampled_ones():
+    engine = RecordingEngine()
+    LanguagePolicy(engine, temperature=0.5).reply([query(), query(episode=1, greedy=True)])
+    assert [request.temperature for request in engine.requests] == [0.5, 0.0]
 
 
 def test_scripted_replies_are_legal_moves_that_end_like_a_models(script, tic_tac_toe, tiny_chat):

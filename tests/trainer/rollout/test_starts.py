@@ -3,7 +3,12 @@
 from itertools import pairwise
 
 import pytest
-from earl_trainer.rollout.starts import grouped_starts, paired_starts, self_play_starts
+from earl_trainer.rollout.starts import (
+    add_greedy,
+    grouped_starts,
+    paired_starts,
+    self_play_starts,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,3 +136,19 @@ def test_alone_each_episode_is_a_table_and_only_matches_are_marked():
     pairs = paired_starts(0, num_games=4, num_seats=2)
     assert [start.table for start in pairs] == [0, 1, 2, 3]
     assert {(start.num_games, start.match) for start in pairs} == {(1, True)}
+
+
+@pytest.mark.parametrize(("plan", "seats"), [(grouped_starts, 1), (self_play_starts, 2)])
+def test_a_greedy_table_is_like_the_first_of_its_group_and_stands_behind_it(plan, seats):
+    starts = plan(3, step=5, num_episodes=12, group_size=3, num_seats=2)
+    planned = add_greedy(starts)
+
+    assert [start for start in planned if not start.greedy] == starts
+    assert len({start.episode for start in planned}) == len(planned)
+    for group in by_group(planned):
+        greedy, sampled = group[-seats:], group[:-seats]
+        assert all(start.greedy for start in greedy)
+        assert len({start.table for start in greedy}) == 1
+        assert greedy[0].table not in {start.table for start in starts}
+        shared = [(start.seat, start.game_seed, start.num_games) for start in greedy]
+        assert shared == [(s.seat, s.game_seed, s.num_games) for s in sampled[:seats]]

@@ -27,7 +27,7 @@ def outcome(make_episode, make_turn):
         make_episode(outcome=1.0, turns=[make_turn([1, 2], [3]), make_turn([1, 2, 3, 4], [5, 6])]),
         make_episode(outcome=-1.0, turns=[make_turn([1, 2], [3, 4])]),
     ]
-    columns = build_columns(episodes, [1.0, -1.0], RewardConfig())
+    columns = build_columns(episodes, RewardConfig())
     feed = LearnerFeed(Team(), transport="local", num_minibatches=1, num_epochs=1, timeout_s=5.0)
     shares = [
         StepShare(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, MinLen
 
-from earl_trainer.algorithms.config import AlgorithmConfig
+from earl_trainer.algorithms.config import AdvantageConfig, AlgorithmConfig, CriticConfig
 from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.config_fields import AUTO, NonNegativeInt, PositiveFloat, PositiveInt, section
 from earl_trainer.evaluation.config import EvaluationConfig
@@ -178,6 +178,10 @@ class RunConfig:
     """Rewarding episodes."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
     """The algorithm."""
+    advantage: AdvantageConfig = AdvantageConfig()
+    """From rewards to advantages."""
+    critic: CriticConfig = CriticConfig()
+    """The critic, where the algorithm has one."""
     learner: LearnerConfig = LearnerConfig()
     """The model update."""
     dispatch: DispatchConfig = DispatchConfig()

@@ -3,7 +3,7 @@
 from typing import Annotated, TypeVar, dataclass_transform
 
 from annotated_types import Ge, Gt
-from pydantic import ConfigDict
+from pydantic import BeforeValidator, ConfigDict
 from pydantic.dataclasses import dataclass
 
 _RULES = ConfigDict(
@@ -18,6 +18,17 @@ PositiveInt = Annotated[int, Ge(1)]
 PositiveFloat = Annotated[float, Gt(0.0)]
 NonNegativeInt = Annotated[int, Ge(0)]
 NonNegativeFloat = Annotated[float, Ge(0.0)]
+
+_Value = TypeVar("_Value")
+
+
+def _read_null(value: object) -> object:
+    """Files and flags hold text; so YAML writes None."""
+    return None if value == "null" else value
+
+
+OrNone = Annotated[_Value | None, BeforeValidator(_read_null)]
+"""A value, or None, which leaves it to what else is configured."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -7,12 +7,7 @@ plays a step's episodes when it is asked for them, the other hands out what othe
 
 from contextlib import closing
 
-from earl_trainer.experience.samples import (
-    add_staleness,
-    build_columns,
-    episode_advantages,
-    rewards_of,
-)
+from earl_trainer.experience.samples import add_staleness, build_columns, rewards_of
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.phases import Phase
 from earl_trainer.run import Run, Stages
@@ -43,7 +38,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
     """
     config, step, team = run.config, run.state.step, run.team
     clock, display = StageClock(), run.tracker.display
-    choice = run.decide(phase.num_episodes)
+    choice = run.decide(phase.num_played)
     with clock.stage("rollout"):
         rollout = stages.collection.collect(
             step,
@@ -52,13 +47,11 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
             on_turn=lambda progress: display.stage("rollout", progress),
         )
         rewards = rewards_of(rollout.summaries, config.reward)
-        advantages = episode_advantages(
-            rollout.summaries, rewards, phase.algorithm.advantages, team.everyone
-        )
-    columns = build_columns(rollout.episodes, advantages, config.reward)
+    columns = build_columns(rollout.episodes, config.reward)
     with clock.stage("prepare"):
         display.stage("prepare")
         columns = stages.preparer.prepare(columns)
+        columns = stages.estimator.estimate(columns, rollout.summaries, rewards)
     with clock.stage("dispatch"):
         delivery = stages.feed.send(columns, seed=derive_seed(config.seed, "shuffle", step))
     with interrupts_deferred(lambda: display.note("Ctrl-C: finishing this step first")):
@@ -77,7 +70,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
             shares=team.everyone.gather(StepShare.of(rollout, rewards, columns, clock, step)),
             choice=choice,
             collected=stages.collection.figures,
-            prepared=stages.preparer.figures,
+            prepared={**stages.preparer.figures, **stages.estimator.figures},
             delivery=delivery,
             updates=updates,
             clock=clock,

@@ -7,19 +7,22 @@ from typing import final
 
 from transformers import PreTrainedModel
 
-from earl_trainer.algorithms.aggregation import AGGREGATIONS
-from earl_trainer.algorithms.losses import LossSettings
+from earl_trainer.algorithms.aggregation import find_aggregation
 from earl_trainer.algorithms.off_policy import CORRECTIONS, Correction
+from earl_trainer.algorithms.settings import advantage_settings, loss_settings
 from earl_trainer.algorithms.table import ALGORITHMS, Algorithm
 from earl_trainer.config import RunConfig
+from earl_trainer.experience.estimator import Estimator
 from earl_trainer.experience.packing import PACKINGS
 from earl_trainer.experience.prepare import Preparer
+from earl_trainer.experience.valued_prepare import PreparationStage, ValuedPreparer
+from earl_trainer.learner.critic import ActorCritic, ValueObjective
 from earl_trainer.learner.learner import Learner, UpdateSettings
-from earl_trainer.learner.objective import PolicyObjective
+from earl_trainer.learner.objective import Objective, PolicyObjective
 from earl_trainer.learner.optimizer import MasterAdamW, learning_rate
 from earl_trainer.rollout.games_schedule import GamesSchedule
 from earl_trainer.rollout.policies import ReplyPolicy
-from earl_trainer.rollout.starts import grouped_starts, self_play_starts
+from earl_trainer.rollout.starts import add_greedy, grouped_starts, self_play_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import EpisodeStart
 from earl_trainer.workers.group import ALONE, Group
@@ -47,6 +50,7 @@ class Phase:
     correction: Correction
     kl_coefficient: float
     num_episodes: int
+    """That are trained, of one step."""
     group_size: int
     peak_lr: float
     lr_warmup_steps: int
@@ -57,14 +61,21 @@ class Phase:
         return self.first_step + self.num_steps
 
     @property
+    def num_played(self) -> int:
+        """Episodes of one step, with those that the others are compared with."""
+        num_groups = self.num_episodes // self.group_size
+        return self.num_episodes + (num_groups if self.algorithm.needs_greedy else 0)
+
+    @property
     def needs_old_logprobs(self) -> bool:
-        """Whether the loss compares with the weights before the step's first update."""
-        return self.algorithm.needs_old_logprobs and self.correction.needs_old_logprobs
+        """Whether the update compares with the weights before the step's first one."""
+        weighs = self.algorithm.needs_old_logprobs or self.correction.weighted
+        return self.algorithm.corrects_itself or (weighs and self.correction.needs_old_logprobs)
 
     @property
     def needs_reference(self) -> bool:
-        """Whether the loss compares with the policy from before the phase."""
-        return self.algorithm.needs_old_logprobs and self.kl_coefficient > 0.0
+        """Whether the update compares with the policy from before the phase."""
+        return self.algorithm.reinforces and self.kl_coefficient > 0.0
 
     def starts(self, seed: int, step: int, *, num_seats: int) -> list[EpisodeStart]:
         """Plan the episodes of one step."""
@@ -75,7 +86,7 @@ class Phase:
             num_groups=self.num_episodes // (self.group_size * seats_at_table),
             num_seats=num_seats // seats_at_table,
         )
-        return plan(
+        starts = plan(
             derive_seed(seed, self.name),
             step=step,
             num_episodes=self.num_episodes,
@@ -83,6 +94,7 @@ class Phase:
             num_seats=num_seats,
             num_games=games,
         )
+        return add_greedy(starts) if self.algorithm.needs_greedy else starts
 
     def lr(self, step: int) -> float:
         """Return the learning rate of a step."""
@@ -108,36 +120,96 @@ class Phase:
             max_tokens=config.learner.max_microbatch_tokens,
         )
 
-    def make_learner(
-        self, config: RunConfig, model: PreTrainedModel, workers: Group = ALONE
-    ) -> Learner:
-        """Make the update stage, with an optimizer that has seen nothing yet."""
-        learner = config.learner
-        return Learner(
-            model,
-            MasterAdamW(
-                model, betas=(learner.beta1, learner.beta2), weight_decay=learner.weight_decay
+    def make_estimator(
+        self, config: RunConfig, *, num_seats: int, workers: Group = ALONE
+    ) -> Estimator:
+        """Make the stage that turns rewards into advantages."""
+        return Estimator(
+            self.algorithm,
+            advantage_settings(
+                config.algorithm,
+                config.advantage,
+                self.algorithm,
+                kl_coefficient=self.kl_coefficient,
+                max_tokens=config.rollout.max_context_tokens,
+                bootstraps=config.reward.truncation == "bootstrap",
             ),
+            num_seats=num_seats,
+            workers=workers,
+        )
+
+    def make_learner(
+        self,
+        config: RunConfig,
+        model: PreTrainedModel,
+        critic: PreTrainedModel | None = None,
+        workers: Group = ALONE,
+    ) -> Learner | ActorCritic:
+        """Make the update stage, with optimizers that have seen nothing yet.
+
+        Args:
+            config: The run.
+            model: The policy's.
+            critic: The critic's, where the algorithm has one.
+            workers: That learn.
+        """
+        own = self.algorithm.aggregation
+        policy = _make_learner(
+            config,
+            model,
             PolicyObjective(
                 function=self.algorithm.loss,
-                settings=LossSettings(
-                    clip_low=config.algorithm.clip_low,
-                    clip_high=config.algorithm.clip_high,
-                    kl_coefficient=self.kl_coefficient,
+                settings=loss_settings(
+                    config.algorithm,
+                    self.algorithm,
                     correction=self.correction,
-                    max_weight=config.algorithm.max_weight,
-                    on_larger_weight=config.algorithm.on_larger_weight,
+                    kl_coefficient=self.kl_coefficient,
                 ),
-                aggregation=AGGREGATIONS[config.algorithm.aggregation],
+                aggregation=find_aggregation(
+                    config.algorithm.aggregation or own,
+                    max_tokens=config.rollout.max_context_tokens,
+                ),
                 temperature=config.rollout.temperature,
-            ),
-            UpdateSettings(
-                max_microbatch_tokens=learner.max_microbatch_tokens,
-                max_grad_norm=learner.max_grad_norm,
-                packing=PACKINGS[learner.packing],
             ),
             workers,
         )
+        if critic is None:
+            return policy
+        objective = ValueObjective(clip=config.critic.value_clip)
+        return ActorCritic(
+            policy,
+            _make_learner(config, critic, objective, workers),
+            model=critic,
+            lr_ratio=config.critic.lr_ratio,
+        )
+
+
+def add_values(
+    config: RunConfig, preparer: PreparationStage, critic: PreTrainedModel | None
+) -> PreparationStage:
+    """Let the critic, where there is one, take part in a preparation stage."""
+    if critic is None:
+        return preparer
+    return ValuedPreparer(preparer, critic, max_tokens=config.learner.max_microbatch_tokens)
+
+
+def _make_learner(
+    config: RunConfig, model: PreTrainedModel, objective: Objective, workers: Group
+) -> Learner:
+    learner = config.learner
+    return Learner(
+        model,
+        MasterAdamW(
+            model, betas=(learner.beta1, learner.beta2), weight_decay=learner.weight_decay
+        ),
+        objective,
+        UpdateSettings(
+            max_microbatch_tokens=learner.max_microbatch_tokens,
+            max_grad_norm=learner.max_grad_norm,
+            packing=PACKINGS[learner.packing],
+        ),
+        workers,
+    )
 
 
 def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple[Phase, ...]:
@@ -165,6 +237,7 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         peak_lr=config.warmup.lr,
         lr_warmup_steps=config.warmup.lr_warmup_steps,
     )
+    algorithm = ALGORITHMS[config.algorithm.name]
     reinforcement = Phase(
         name=RL,
         first_step=warmup.end_step,
@@ -173,8 +246,8 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         policy=policies[RL],
         self_play=config.self_play,
         games=GamesSchedule(most=most_games, ramp_steps=ramp_steps),
-        algorithm=ALGORITHMS[config.algorithm.name],
-        correction=CORRECTIONS[config.correction],
+        algorithm=algorithm,
+        correction=CORRECTIONS["none" if algorithm.corrects_itself else config.correction],
         kl_coefficient=config.algorithm.kl_coefficient,
         num_episodes=config.rollout.num_episodes,
         group_size=config.rollout.group_size,

@@ -7,11 +7,10 @@ from earl_envs import (
     attempt,
     episode_rng,
     make_game,
-    suggest,
 )
 from transformers import PreTrainedModel
 
-from earl_trainer.algorithms.table import ALGORITHMS
+from earl_trainer.algorithms.check import check_algorithm
 from earl_trainer.asynchronous.check import check_asynchronous
 from earl_trainer.config import RunConfig
 from earl_trainer.models.load import check_model_name
@@ -30,13 +29,7 @@ def check_config(config: RunConfig) -> None:
         ValueError: With the rule and the value.
     """
     game = make_game(config.env)
-    if config.algorithm.name not in ALGORITHMS:
-        raise ValueError(suggest(config.algorithm.name, ALGORITHMS, what="algorithm"))
-    if config.algorithm.kl_coefficient and not ALGORITHMS[config.algorithm.name].needs_old_logprobs:
-        raise ValueError(
-            f"the loss of {config.algorithm.name} has no KL term: algorithm.kl_coefficient must be "
-            f"0, got {config.algorithm.kl_coefficient}"
-        )
+    check_algorithm(config)
     check_model_name(config.model.name)
     _check_rewards(config)
     if config.rollout.max_context_tokens > config.learner.max_microbatch_tokens:
@@ -175,7 +168,7 @@ def check_resumable(saved: RunConfig, config: RunConfig) -> None:
 
 
 def _check_batch(config: RunConfig, *, num_seats: int) -> None:
-    rollout, algorithm = config.rollout, ALGORITHMS[config.algorithm.name]
+    rollout = config.rollout
     seats = num_seats if config.self_play else 1
     if rollout.num_episodes % (rollout.group_size * seats):
         times = f" times the {seats} seats of self-play" if config.self_play else ""
@@ -187,11 +180,6 @@ def _check_batch(config: RunConfig, *, num_seats: int) -> None:
         raise ValueError(
             f"warmup.num_episodes must be a multiple of the {seats} seats of self-play, got "
             f"{config.warmup.num_episodes}"
-        )
-    if algorithm.needs_groups and rollout.group_size < 2:
-        raise ValueError(
-            f"{algorithm.name} compares the episodes of a group: rollout.group_size must be >= 2, "
-            f"got {rollout.group_size}"
         )
     warmup_episodes = (
         config.warmup.num_episodes if config.warmup.num_steps else rollout.num_episodes

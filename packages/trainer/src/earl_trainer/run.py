@@ -19,13 +19,14 @@ from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
 from earl_trainer.engines import go_by_profile
 from earl_trainer.evaluation.match import MatchResult
-from earl_trainer.experience.prepare import Preparer
-from earl_trainer.experience.rank_prepare import RankPreparer
+from earl_trainer.experience.estimator import Estimator
 from earl_trainer.experience.transfer import LearnerFeed
+from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.interrupts import interrupts_deferred
+from earl_trainer.learner.critic import ActorCritic, make_critic
 from earl_trainer.learner.learner import AbsentLearner, Learner
 from earl_trainer.models.load import load_folder
-from earl_trainer.phases import RL, Phase, freeze_copy
+from earl_trainer.phases import RL, Phase, add_values, freeze_copy
 from earl_trainer.preparation import make_rank_preparer
 from earl_trainer.profiling.choice import find_or_measure
 from earl_trainer.profiling.setup import make_setup
@@ -63,6 +64,8 @@ class RunState:
     """Of the episodes that are under way."""
     preparation: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: plain JSON values
     """What the preparation stage chooses its degree from."""
+    estimation: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: plain JSON values
+    """What advantages are estimated from besides a step's own episodes."""
     evaluations: dict[str, tuple[int, MatchResult]] = field(
         default_factory=dict[str, tuple[int, MatchResult]]
     )
@@ -76,6 +79,7 @@ class RunState:
             "report": None if self.report is None else asdict(self.report),
             "collection": self.collection,
             "preparation": self.preparation,
+            "estimation": self.estimation,
             "evaluations": {
                 name: {"step": step, "result": result.to_dict()}
                 for name, (step, result) in self.evaluations.items()
@@ -92,6 +96,7 @@ class RunState:
             report=None if report is None else ContextReport(**report),
             collection=values.get("collection", {}),
             preparation=values.get("preparation", {}),
+            estimation=values.get("estimation", {}),
             evaluations={
                 name: (entry["step"], MatchResult(**entry["result"]))
                 for name, entry in values["evaluations"].items()
@@ -104,9 +109,10 @@ class Stages:
     """The stages of a step that belong to one phase."""
 
     collection: Collection
-    preparer: Preparer | RankPreparer
+    preparer: PreparationStage
+    estimator: Estimator
     feed: LearnerFeed
-    learner: Learner | AbsentLearner
+    learner: Learner | ActorCritic | AbsentLearner
 
     def close(self) -> None:
         """End what goes on between steps."""
@@ -139,9 +145,11 @@ class Run:
     checkpoints: CheckpointStore
     resumed_from: Path | None
     team: Team
-    _learner: Learner | None = None
+    _learner: Learner | ActorCritic | None = None
+    _critic: PreTrainedModel | None = None
     _collection: Collection | None = None
-    _preparer: Preparer | RankPreparer | None = None
+    _preparer: PreparationStage | None = None
+    _estimator: Estimator | None = None
     _started_s: float = field(default_factory=time.perf_counter)
 
     def begin(self) -> None:
@@ -178,6 +186,8 @@ class Run:
         """Give all workers, and every engine that is asked next, the weights after this step."""
         step = self.state.step + 1
         self.team.publish(self.model)
+        if self._critic is not None:
+            self.team.publish(self._critic)
         collection.publish(self.model, step)
         # Nobody asks the engine while a script plays, until the match that follows.
         if not any(
@@ -270,10 +280,14 @@ class Run:
         """Make the stages of a phase, as they were if the run resumes inside it."""
         resumes = self.state.step > phase.first_step
         reference = self._reference(resumes=resumes) if phase.needs_reference else None
+        self._critic = make_critic(self.model) if phase.algorithm.needs_critic else None
         self._learner = self._make_learner(phase, resumes=resumes) if self.team.learns else None
+        if self._critic is not None:
+            self.team.equalise(self._critic)
         return Stages(
             collection=self._make_collection(phase, resumes=resumes),
             preparer=self._enter_preparer(phase, reference, resumes=resumes),
+            estimator=self._enter_estimator(phase, resumes=resumes),
             feed=self._make_feed(),
             learner=self._learner or AbsentLearner(),
         )
@@ -308,15 +322,24 @@ class Run:
 
     def _enter_preparer(
         self, phase: Phase, reference: PreTrainedModel | None, *, resumes: bool
-    ) -> Preparer | RankPreparer:
-        self._preparer = self._make_preparer(phase, reference)
+    ) -> PreparationStage:
+        inner = self._make_preparer(phase, reference)
+        self._preparer = add_values(self.config, inner, self._critic)
         if resumes:
             self._preparer.restore(self.state.preparation)
         return self._preparer
 
+    def _enter_estimator(self, phase: Phase, *, resumes: bool) -> Estimator:
+        self._estimator = phase.make_estimator(
+            self.config, num_seats=self.game.num_seats, workers=self.team.everyone
+        )
+        if resumes:
+            self._estimator.restore(self.state.estimation)
+        return self._estimator
+
     def _make_preparer(
         self, phase: Phase, reference: PreTrainedModel | None
-    ) -> Preparer | RankPreparer:
+    ) -> PreparationStage:
         if self.config.selector.prepare_on == "learner" or not self.team.plays:
             return phase.make_preparer(self.config, self.model, reference)
         return make_rank_preparer(
@@ -330,8 +353,8 @@ class Run:
             note=self.tracker.display.note,
         )
 
-    def _make_learner(self, phase: Phase, *, resumes: bool) -> Learner:
-        learner = phase.make_learner(self.config, self.model, self.team.learners)
+    def _make_learner(self, phase: Phase, *, resumes: bool) -> Learner | ActorCritic:
+        learner = phase.make_learner(self.config, self.model, self._critic, self.team.learners)
         if resumes:
             assert self.resumed_from is not None
             learner.load_state_dict(
@@ -368,6 +391,8 @@ class Run:
             self.state.collection = self._collection.to_dict()
         if self._preparer is not None:
             self.state.preparation = self._preparer.to_dict()
+        if self._estimator is not None:
+            self.state.estimation = self._estimator.to_dict()
         if self.team.is_first:
             self.tracker.log_step(outcome.record())
             self.tracker.log_episodes(

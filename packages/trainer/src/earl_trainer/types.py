@@ -32,6 +32,8 @@ class EpisodeStart:
     """Games played one after the other in one context, against the same opponent."""
     match: bool = False
     """Whether the episode belongs to a match, which has an opponent of its own."""
+    greedy: bool = False
+    """Whether replies are decoded greedily: what others of the group are compared with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

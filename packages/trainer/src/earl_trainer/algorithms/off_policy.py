@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from earl_trainer.algorithms.importance import LogRatios, WeightRules
 from earl_trainer.algorithms.kl import log_ratio
 
 
@@ -26,6 +27,9 @@ class Emitted:
     """Under pi_b, as the engine recorded them."""
     staleness: Float[Tensor, "*tokens"]
     """Updates between pi_b and pi_prox."""
+    rows: Int64[Tensor, "*tokens"]
+    """Number of each token's row, from 0."""
+    mask: Bool[Tensor, "*tokens"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,22 +51,20 @@ class Correction:
     needs_old_logprobs: bool
     """Whether pi_prox has to be computed by a pass over the whole batch."""
 
-    def apply(self, tokens: Emitted, *, max_weight: float, on_larger: str) -> Centre:
+    def apply(self, tokens: Emitted, rules: WeightRules) -> Centre:
         """Return the centre and the weights.
 
         Args:
             tokens: Of a micro-batch.
-            max_weight: Bound of the importance weight.
-            on_larger: `cap` brings larger weights down to it (truncated importance sampling),
-                `mask` leaves their tokens out of the loss, though not out of what it is divided by.
+            rules: Which weights are believed.
         """
         centre = self.centre(tokens)
         if not self.weighted:
             return Centre(logprobs=centre, weights=torch.ones_like(centre))
-        weights = log_ratio(centre, tokens.behaviour_logprobs).exp()
-        if on_larger == "mask":
-            weights = torch.where(weights > max_weight, 0.0, weights)
-        return Centre(logprobs=centre, weights=weights.clamp(max=max_weight))
+        ratios = LogRatios(
+            values=log_ratio(centre, tokens.behaviour_logprobs), rows=tokens.rows, mask=tokens.mask
+        )
+        return Centre(logprobs=centre, weights=rules.weigh(ratios))
 
 
 def recomputed(tokens: Emitted) -> Float[Tensor, "*tokens"]:

@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 import torch
 from earl_dispatch import Columns
 
-from earl_trainer.algorithms.advantages import AdvantageFunction
 from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rollout.engine import NO_WEIGHTS
-from earl_trainer.types import Episode, EpisodeSummary, RunFailedError, Turn
-from earl_trainer.workers.group import ALONE, Group
+from earl_trainer.types import Episode, EpisodeSummary, Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,86 +99,25 @@ def _reward_of(episode: EpisodeSummary, config: RewardConfig) -> float | None:
     return reward if judgement is None or judgement.bonus is None else reward + judgement.bonus
 
 
-def episode_advantages(
-    episodes: Sequence[EpisodeSummary],
-    rewards: Sequence[float | None],
-    estimate: AdvantageFunction,
-    workers: Group = ALONE,
-) -> list[float]:
-    """Estimate the advantage of each episode; failed ones get 0 and count in no group.
-
-    Neither do episodes without a turn: another seat's forfeit came before the first reply. Nor do
-    those without a reward, as a function failed.
-    Seats of one group are compared apart. In self-play the seats' rewards of a zero-sum game cancel
-    out, so that a common mean would say nothing, and the edge of moving first would count as skill:
-    the role-conditioned baseline of SPIRAL (Liu et al., 2025, arXiv:2506.24119), here
-    over the group instead of a running mean.
-
-    Args:
-        episodes: [E] of this worker.
-        rewards: [E].
-        estimate: The algorithm's estimator.
-        workers: Whose episodes are compared; of each only group, seat and reward are told.
-
-    Raises:
-        RunFailedError: If no worker has an episode to train on; says why the first one failed.
-    """
-    played = [i for i, episode in enumerate(episodes) if episode.trainable]
-    own = [
-        (episodes[i].start.group, episodes[i].start.seat, reward)
-        for i in played
-        if (reward := rewards[i]) is not None
-    ]
-    told = workers.all_gather(own)
-    scores = [score for part in told for score in part]
-    if not scores:
-        raise RunFailedError(_nothing_played(episodes))
-    roles = [(group, seat) for group, seat, _ in scores]
-    number = {role: place for place, role in enumerate(dict.fromkeys(roles))}
-    estimated = estimate(
-        torch.tensor([reward for _, _, reward in scores], dtype=torch.float32),
-        torch.tensor([number[role] for role in roles], dtype=torch.int64),
-    ).tolist()
-    first = sum(map(len, told[: workers.rank]))
-    advantages = [0.0] * len(episodes)
-    for index, advantage in zip(played, estimated[first : first + len(played)], strict=True):
-        advantages[index] = advantage
-    return advantages
-
-
-def _nothing_played(episodes: Sequence[EpisodeSummary]) -> str:
-    if not episodes:
-        return "no worker has an episode to train on"
-    first = episodes[0]
-    failed = "" if first.judgement is None else first.judgement.detail
-    return (
-        f"none of {len(episodes)} episodes gave anything to train on; the first ended with "
-        f"{first.end_reason}: {failed or first.detail}"
-    )
-
-
-def build_columns(
-    episodes: Sequence[Episode], advantages: Sequence[float], config: RewardConfig
-) -> Columns:
+def build_columns(episodes: Sequence[Episode], config: RewardConfig) -> Columns:
     """Build the ragged columns that the rest of the step works on.
 
     Failed episodes give no rows, as they say nothing about the policy, and neither do those without
-    a reward. Their group's statistics are the caller's business.
+    a reward, nor greedy ones, which are baselines.
 
     Args:
         episodes: [E].
-        advantages: [E], one per episode.
         config: With `truncation` at "mask", tokens of truncated episodes are in no loss.
 
     Returns:
-        Per token `token_ids`, `mask` (trained), `rollout_logprobs`, `versions`; per row
-        `advantages` and `episode`, its identity.
+        Per token `token_ids`, `mask` (trained), `rollout_logprobs`, `versions`; per row `episode`,
+        its identity.
     """
     summaries = [episode.summary for episode in episodes]
     samples = [
         sample
         for index, episode in enumerate(episodes)
-        if summaries[index].trainable
+        if summaries[index].trainable and not episode.start.greedy
         for sample in split_into_samples(index, episode)
     ]
     masked = [
@@ -201,9 +138,6 @@ def build_columns(
             "versions": _flat([sample.versions for sample in samples], torch.int32),
         },
         per_row={
-            "advantages": torch.tensor(
-                [advantages[sample.episode] for sample in samples], dtype=torch.float32
-            ),
             "episode": torch.tensor(
                 [episodes[sample.episode].start.episode for sample in samples], dtype=torch.int32
             ),

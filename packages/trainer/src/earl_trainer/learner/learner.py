@@ -125,7 +125,7 @@ class Learner:
         """
         weights, total = self._objective.weigh(minibatch)
         self._workers.add_up(total)
-        weights = weights / total.clamp(min=1)
+        weights = weights / torch.where(total > 0, total, 1.0)
         weighted = replace(minibatch, per_token={**minibatch.per_token, WEIGHTS: weights})
         sums: dict[str, float] = {}
         units = self._objective.units(minibatch)

@@ -81,7 +81,9 @@ class PolicyObjective:
 
     def weigh(self, minibatch: Columns) -> tuple[Float[Tensor, " tokens"], Float[Tensor, ""]]:
         """Return the aggregation's weights and total."""
-        return self.aggregation(minibatch.per_token["mask"], minibatch.lengths)
+        return self.aggregation(
+            minibatch.per_token["mask"], minibatch.lengths, minibatch.per_row
+        )
 
     def loss(self, model: PreTrainedModel, part: Columns) -> Terms:
         """Return the weighted sum of the losses of tokens, and likewise of what is reported."""
@@ -94,21 +96,23 @@ class PolicyObjective:
             part.lengths,
             temperature=self.temperature,
         )
-        advantages = part.per_row["advantages"].repeat_interleave(part.lengths).to(model.device)
+        rows = torch.arange(part.num_rows).repeat_interleave(part.lengths).to(model.device)
         outputs = self.function(
             LossInputs(
                 logprobs=logprobs,
+                entropy=entropy,
                 old_logprobs=masked(part, "old_logprobs", mask),
                 behaviour_logprobs=masked(part, "rollout_logprobs", mask),
                 staleness=masked(part, "staleness", mask),
                 reference_logprobs=masked(part, "reference_logprobs", mask),
-                advantages=torch.where(mask, advantages, 0.0),
+                advantages=masked(part, "advantages", mask),
+                rows=rows,
                 mask=mask,
             ),
             self.settings,
         )
         loss = (torch.where(mask, outputs.loss, 0.0) * weights).sum()
-        reported = {**outputs.metrics, "entropy": entropy}
+        reported = {**outputs.metrics, "entropy": entropy.detach()}
         return Terms(
             loss=loss,
             metrics={

@@ -13,8 +13,9 @@ class RewardConfig:
 
     illegal_penalty: NonNegativeFloat = 0.5
     """Taken off the outcome (-1) of a forfeit, so that no move is worse than a lost game."""
-    truncation: Literal["keep", "zero", "mask"] = "keep"
-    """Episodes cut by a token limit: train with their reward, with reward 0, or not at all."""
+    truncation: Literal["keep", "zero", "mask", "bootstrap"] = "keep"
+    """Episodes cut by a token limit: train with their reward, with reward 0, not at all, or with
+    what the critic expects of their rest."""
     game_weight: NonNegativeFloat = 1.0
     """Of the outcome and its penalty, where functions add to them."""
     functions: tuple[str, ...] = ()

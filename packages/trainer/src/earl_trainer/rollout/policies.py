@@ -54,7 +54,7 @@ class LanguagePolicy:
             sequence_id=query.start.episode,
             prompt_ids=query.prompt_ids,
             max_new_tokens=query.max_new_tokens,
-            temperature=self._temperature,
+            temperature=0.0 if query.start.greedy else self._temperature,
             seed=derive_seed(query.start.reply_seed, query.turn),
         )
 

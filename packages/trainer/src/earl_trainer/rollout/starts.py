@@ -1,6 +1,8 @@
 """Which episodes a step plays."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import EpisodeStart
@@ -84,6 +86,30 @@ def self_play_starts(
         )
         for episode in range(num_episodes)
     ]
+
+
+def add_greedy(starts: Sequence[EpisodeStart]) -> list[EpisodeStart]:
+    """Add to every group a table at which the learner decodes greedily: the baseline of ReMax.
+
+    It is like the group's first table, in everything but replies. Numbers of the others stay as
+    they are, so that they are played as without it.
+
+    Args:
+        starts: Of a step, group by group.
+    """
+    num_tables = len({start.table for start in starts})
+    planned: list[EpisodeStart] = []
+    episode = len(starts)
+    for place, (_, members) in enumerate(groupby(starts, key=lambda start: start.group)):
+        group = list(members)
+        first = [start for start in group if start.table == group[0].table]
+        planned += group
+        planned += [
+            replace(start, episode=episode + seat, table=num_tables + place, greedy=True)
+            for seat, start in enumerate(first)
+        ]
+        episode += len(first)
+    return planned
 
 
 def paired_starts(seed: int, *, num_games: int, num_seats: int) -> list[EpisodeStart]:

@@ -1,0 +1,127 @@
+import math
+
+import pytest
+import torch
+from earl_trainer.algorithms.trajectories import (
+    Discounts,
+    Trajectories,
+    gae,
+    reward_to_go,
+    vtrace,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def trajectory(rewards, *, values=None, last_value=0.0, ratios=None, turns=None, padding=0):
+    """One episode, with so many steps of padding full of nonsense behind it."""
+
+    def row(numbers, filler):
+        return torch.tensor([[*numbers, *[filler] * padding]])
+
+    steps = len(rewards)
+    return Trajectories(
+        rewards=row(rewards, 50.0),
+        values=row(values or [0.0] * steps, 100.0),
+        last_values=torch.tensor([last_value]),
+        log_ratios=row([math.log(ratio) for ratio in ratios or [1.0] * steps], 3.0),
+        turns=row(turns or [0] * steps, 0),
+        mask=row([True] * steps, False),
+    )
+
+
+def test_the_reward_of_the_last_token_reaches_every_token():
+    estimates = reward_to_go(trajectory([0.0, 0.0, -1.5]), Discounts())
+    assert estimates.advantages.tolist() == [[-1.5, -1.5, -1.5]]
+
+
+def test_rewards_to_go_are_discounted_per_step():
+    estimates = reward_to_go(trajectory([1.0, -2.0, 4.0]), Discounts(gamma=0.5))
+    assert estimates.advantages.tolist() == [[1.0 - 1.0 + 1.0, -2.0 + 2.0, 4.0]]
+
+
+def test_gae_equals_the_recursion_done_by_hand():
+    steps = trajectory([0.0, 0.0, 1.0], values=[0.5, 0.2, 0.4])
+    estimates = gae(steps, Discounts(gamma=0.9, trace_decay=0.8))
+    last = 1.0 - 0.4
+    middle = 0.9 * 0.4 - 0.2 + 0.72 * last
+    first = 0.9 * 0.2 - 0.5 + 0.72 * middle
+    assert estimates.advantages[0].tolist() == pytest.approx([first, middle, last], abs=1e-6)
+    assert estimates.returns[0].tolist() == pytest.approx(
+        [first + 0.5, middle + 0.2, 1.0], abs=1e-6
+    )
+
+
+def test_a_cut_episode_bootstraps_from_behind_its_last_token():
+    # Terminated: 1 - V. Cut: 1 + gamma V(s_T) - V, and not the value of the last token.
+    values = [0.5, 0.25]
+    ended = gae(trajectory([0.0, 1.0], values=values), Discounts(gamma=0.9))
+    cut = gae(trajectory([0.0, 1.0], values=values, last_value=2.0), Discounts(gamma=0.9))
+    assert ended.advantages[0, 1].item() == pytest.approx(0.75)
+    assert cut.advantages[0, 1].item() == pytest.approx(0.75 + 0.9 * 2.0)
+    assert cut.returns[0, 0].item() == pytest.approx(0.9 * (1.0 + 0.9 * 2.0))
+
+
+def test_by_turn_a_reply_is_one_step_and_its_tokens_share_what_it_gets():
+    steps = trajectory(
+        [0.0, 0.5, 0.0, 0.0, 1.0], values=[0.4, 9.0, 0.2, 9.0, 9.0], turns=[0, 0, 1, 1, 1]
+    )
+    estimates = gae(steps, Discounts(gamma=0.9, trace_decay=0.8, by_turn=True))
+    second = 1.0 - 0.2
+    first = 0.5 + 0.9 * 0.2 - 0.4 + 0.72 * second
+    assert estimates.advantages[0].tolist() == pytest.approx([first] * 2 + [second] * 3, abs=1e-6)
+    assert estimates.returns[0].tolist() == pytest.approx([first + 0.4] * 2 + [1.0] * 3, abs=1e-6)
+
+
+def test_by_turn_equals_by_token_where_replies_are_tokens():
+    steps = trajectory([0.1, 0.2, 1.0], values=[0.5, 0.2, 0.4], turns=[0, 1, 2], last_value=0.3)
+    by_token = gae(steps, Discounts(gamma=0.9, trace_decay=0.8))
+    by_turn = gae(steps, Discounts(gamma=0.9, trace_decay=0.8, by_turn=True))
+    assert torch.allclose(by_token.advantages, by_turn.advantages)
+    assert torch.allclose(by_token.returns, by_turn.returns)
+
+
+def test_vtrace_equals_the_recursion_done_by_hand():
+    ratios = [0.5, 3.0]
+    steps = trajectory([1.0, 2.0], values=[0.3, 0.7], ratios=ratios, last_value=0.9)
+    estimates = vtrace(steps, Discounts(gamma=0.9, trace_decay=0.8, max_trace=2.0))
+    # rho = 0.5 and 2, c = 0.8 x 0.5 and 0.8 x 1.
+    last = 0.7 + 2.0 * (2.0 + 0.9 * 0.9 - 0.7)
+    first = 0.3 + 0.5 * (1.0 + 0.9 * 0.7 - 0.3) + 0.9 * 0.4 * (last - 0.7)
+    ahead = 0.8 * last + 0.2 * 0.7
+    assert estimates.returns[0].tolist() == pytest.approx([first, last], abs=1e-6)
+    assert estimates.advantages[0].tolist() == pytest.approx(
+        [0.5 * (1.0 + 0.9 * ahead - 0.3), 2.0 * (2.0 + 0.9 * 0.9 - 0.7)], abs=1e-6
+    )
+
+
+numbers = st.floats(-2.0, 2.0, width=32)
+rollouts = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=8)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(rollout=rollouts, last_value=numbers)
+def test_on_policy_vtrace_targets_are_the_returns(rollout, last_value):
+    rewards, values = map(list, zip(*rollout, strict=True))
+    steps = trajectory(rewards, values=values, last_value=last_value)
+    expected, targets = last_value, []
+    for reward in reversed(rewards):
+        expected = reward + 0.9 * expected
+        targets.insert(0, expected)
+    returns = vtrace(steps, Discounts(gamma=0.9)).returns
+    assert returns[0].tolist() == pytest.approx(targets, abs=1e-4)
+    assert gae(steps, Discounts(gamma=0.9)).returns[0].tolist() == pytest.approx(targets, abs=1e-4)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(rollout=rollouts, padding=st.integers(1, 4), by_turn=st.booleans())
+@pytest.mark.parametrize("along", [reward_to_go, gae, vtrace])
+def test_what_stands_behind_an_episode_changes_nothing(along, rollout, padding, by_turn):
+    rewards, values = map(list, zip(*rollout, strict=True))
+    turns = [place // 2 for place in range(len(rewards))]
+    discounts = Discounts(gamma=0.9, trace_decay=0.7, by_turn=by_turn)
+    alone = along(trajectory(rewards, values=values, turns=turns), discounts)
+    padded = along(trajectory(rewards, values=values, turns=turns, padding=padding), discounts)
+    for name in ("advantages", "returns"):
+        kept = getattr(padded, name)[:, : len(rewards)]
+        assert torch.equal(kept, getattr(alone, name))
