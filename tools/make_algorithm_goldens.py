@@ -6,8 +6,12 @@ writes tests/trainer/algorithms/golden/*.json. The libraries are needed for that
 
 import json
 import random
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+import torch
 
 FOLDER = Path(__file__).parents[1] / "tests" / "trainer" / "algorithms" / "golden"
 NUM_STEPS = 12
@@ -30,9 +34,7 @@ def make_inputs(rng: random.Random) -> dict[str, list[float]]:
 
 def by_rlax(inputs: dict[str, list[float]]) -> dict[str, list[float] | float]:
     """Return what rlax makes of a trajectory."""
-    import jax.numpy as jnp
-    import rlax
-
+    jnp, rlax = _load("jax.numpy"), _load("rlax")
     rewards, values, log_ratios, advantages = (jnp.array(each) for each in inputs.values())
     discounts = jnp.full((NUM_STEPS,), GAMMA)
     trace = rlax.vtrace_td_error_and_advantage(
@@ -59,8 +61,7 @@ def by_rlax(inputs: dict[str, list[float]]) -> dict[str, list[float] | float]:
 
 def by_torchrl(inputs: dict[str, list[float]]) -> dict[str, list[float]]:
     """Return what torchrl makes of a trajectory."""
-    import torch
-    from torchrl.objectives.value import functional
+    functional = _load("torchrl.objectives.value.functional")
 
     def column(name: str) -> torch.Tensor:
         return torch.tensor(inputs[name])[:, None]
@@ -90,6 +91,10 @@ def by_torchrl(inputs: dict[str, list[float]]) -> dict[str, list[float]]:
         "vtrace_advantages": trace[:, 0].tolist(),
         "vtrace_targets": targets[:, 0].tolist(),
     }
+
+
+def _load(name: str) -> Any:  # noqa: ANN401 - a module that nothing else has
+    return import_module(name)
 
 
 def main() -> None:

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from earl_trainer.algorithms.check import check_algorithm
 from earl_trainer.algorithms.table import ALGORITHMS
@@ -19,7 +21,7 @@ def test_every_algorithm_fits_the_run_as_it_is(name):
 @pytest.mark.parametrize("name", GROUPS)
 def test_a_group_of_one_is_refused_where_groups_are_compared(name):
     config = configured(f"--algorithm {name} --rollout.group-size 1")
-    with pytest.raises(ValueError, match=f"{name}.*rollout.group_size must be >= 2, got 1"):
+    with pytest.raises(ValueError, match=rf"{re.escape(name)}.*rollout.group_size must be >= 2, got 1"):
         check_algorithm(config)
 
 

@@ -60,4 +60,4 @@ def test_weights_are_finite_however_far_policies_are_apart(level):
 )
 def test_the_effective_share_is_one_for_equal_weights_and_one_nth_for_a_single_one(weights, share):
     squares = sum(weight * weight for weight in weights)
-    assert effective_share(sum(weights), squares, len(weights)) == share
+    assert effective_share(sum(weights), squares, float(len(weights))) == share

@@ -135,8 +135,9 @@ def test_gspo_has_one_ratio_per_row_and_every_token_its_own_gradient():
 def test_gspo_summed_by_sequence_has_the_gradient_of_the_sequence_ratio():
     ratios, advantage = [1.3, 0.9, 0.8], 2.0
     given = inputs(ratios, [advantage] * 3)
-    sequence_policy_loss(given, replace(SYMMETRIC, clip_low=0.9, clip_high=9.0)).loss.mean(
-    ).backward()
+    sequence_policy_loss(
+        given, replace(SYMMETRIC, clip_low=0.9, clip_high=9.0)
+    ).loss.mean().backward()
     logprobs = given.logprobs.detach().clone().requires_grad_()
     (-advantage * (logprobs - given.old_logprobs).mean().exp()).backward()
     assert torch.allclose(given.logprobs.grad, logprobs.grad)

@@ -218,9 +218,7 @@ def turned_row(make_turn, make_episode):
 
 
 def valued(episode, values, *, last_value=0.0, bootstraps=False, end_reason=None):
-    estimator = Estimator(
-        ALGORITHMS["ppo"], AdvantageSettings(bootstraps=bootstraps), num_seats=2
-    )
+    estimator = Estimator(ALGORITHMS["ppo"], AdvantageSettings(bootstraps=bootstraps), num_seats=2)
     rows = build_columns([episode], RewardConfig())
     rows = replace(
         rows,

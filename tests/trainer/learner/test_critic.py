@@ -45,9 +45,7 @@ def learner_of(model, objective, *, workers=ALONE, max_tokens=1000):
     )
 
 
-def test_an_untrained_critic_expects_nothing_and_leaves_the_policy_as_it_was(
-    make_llama, make_rows
-):
+def test_an_untrained_critic_expects_nothing_and_leaves_the_policy_as_it_was(make_llama, make_rows):
     model, rows = make_llama(), make_rows(LENGTHS)
     before = model.get_output_embeddings().weight.clone()
     critic = make_critic(model)
@@ -153,6 +151,7 @@ def learn_on_every_rank(critic, rows, shares):
     return metrics, flat(critic)
 
 
+@pytest.mark.slow
 def test_workers_that_share_the_rows_teach_the_critic_what_one_of_them_would(critic, make_rows):
     rows = with_targets(make_rows(LENGTHS), critic)
     told = run_ranks(2, learn_on_every_rank, critic, rows, ((1,), (0, 3, 2)), timeout_s=180.0)

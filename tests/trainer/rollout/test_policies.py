@@ -25,9 +25,7 @@ class RecordingEngine:
         return self._engine.generate(requests)
 
 
-def query(
-    *, episode=0, reply_seed=0, turn=0, state=(0, 0), max_new_tokens=4, greedy=False
-):
+def query(*, episode=0, reply_seed=0, turn=0, state=(0, 0), max_new_tokens=4, greedy=False):
     start = EpisodeStart(
         episode=episode,
         table=episode,

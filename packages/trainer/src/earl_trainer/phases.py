@@ -199,9 +199,7 @@ def _make_learner(
     learner = config.learner
     return Learner(
         model,
-        MasterAdamW(
-            model, betas=(learner.beta1, learner.beta2), weight_decay=learner.weight_decay
-        ),
+        MasterAdamW(model, betas=(learner.beta1, learner.beta2), weight_decay=learner.weight_decay),
         objective,
         UpdateSettings(
             max_microbatch_tokens=learner.max_microbatch_tokens,

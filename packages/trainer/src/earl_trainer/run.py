@@ -337,9 +337,7 @@ class Run:
             self._estimator.restore(self.state.estimation)
         return self._estimator
 
-    def _make_preparer(
-        self, phase: Phase, reference: PreTrainedModel | None
-    ) -> PreparationStage:
+    def _make_preparer(self, phase: Phase, reference: PreTrainedModel | None) -> PreparationStage:
         if self.config.selector.prepare_on == "learner" or not self.team.plays:
             return phase.make_preparer(self.config, self.model, reference)
         return make_rank_preparer(

@@ -133,9 +133,7 @@ def divide_by_group_std(
 
 def _group_moments(
     rewards: Float[Tensor, " episodes"], groups: Int64[Tensor, " episodes"]
-) -> tuple[
-    Float[Tensor, " episodes"], Float[Tensor, " episodes"], Float[Tensor, " episodes"]
-]:
+) -> tuple[Float[Tensor, " episodes"], Float[Tensor, " episodes"], Float[Tensor, " episodes"]]:
     """Distance from the group's mean, the group's std and its size."""
     _, index = groups.unique(return_inverse=True)
     sizes = torch.bincount(index).double()

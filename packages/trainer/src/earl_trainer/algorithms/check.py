@@ -51,8 +51,7 @@ def _about_critics(config: RunConfig, algorithm: Algorithm) -> Rules:
     )
     yield (
         config.advantage.step == "turn" and algorithm.along is not gae,
-        "advantage.step turn is a step of GAE: algorithm.name must be ppo, got "
-        f"{algorithm.name!r}",
+        f"advantage.step turn is a step of GAE: algorithm.name must be ppo, got {algorithm.name!r}",
     )
 
 

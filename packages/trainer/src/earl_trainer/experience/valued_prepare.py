@@ -11,9 +11,7 @@ from transformers import PreTrainedModel
 from earl_trainer.experience.packing import pack_first_fit
 from earl_trainer.learner.critic import expect
 
-_VALUED = Schema(
-    per_token=(("values", torch.float32),), per_row=(("last_values", torch.float32),)
-)
+_VALUED = Schema(per_token=(("values", torch.float32),), per_row=(("last_values", torch.float32),))
 
 
 @runtime_checkable

@@ -25,7 +25,8 @@ def make_critic(model: PreTrainedModel) -> PreTrainedModel:
     The new output layer is 0, so that an untrained critic expects nothing.
     """
     critic = copy.deepcopy(model)
-    output: nn.Module = critic.get_output_embeddings()
+    output = critic.get_output_embeddings()
+    assert output is not None, "a language model has an output layer"
     weight = next(output.parameters())
     head = nn.Linear(weight.shape[1], 1, bias=False, device=weight.device, dtype=weight.dtype)
     nn.init.zeros_(head.weight)
@@ -99,7 +100,7 @@ class ValueObjective:
             loss=(error * weights).sum(),
             metrics={
                 "clip_fraction": float((clipped * weights).sum()),
-                "mean": float((values * weights).sum()),
+                "mean": float((values.detach() * weights).sum()),
                 "mean_return": float((returns * weights).sum()),
             },
         )

@@ -81,9 +81,7 @@ class PolicyObjective:
 
     def weigh(self, minibatch: Columns) -> tuple[Float[Tensor, " tokens"], Float[Tensor, ""]]:
         """Return the aggregation's weights and total."""
-        return self.aggregation(
-            minibatch.per_token["mask"], minibatch.lengths, minibatch.per_row
-        )
+        return self.aggregation(minibatch.per_token["mask"], minibatch.lengths, minibatch.per_row)
 
     def loss(self, model: PreTrainedModel, part: Columns) -> Terms:
         """Return the weighted sum of the losses of tokens, and likewise of what is reported."""
