@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from earl_trainer.experience.packing import pack_first_fit
+from earl_trainer.experience.sequences import sequence_lengths
 from earl_trainer.learner.forward import score
 from earl_trainer.models.attention import use_attention
 
@@ -85,7 +86,7 @@ def score_columns(
             model,
             part.per_token["token_ids"].long().to(model.device),
             part.per_token["mask"].to(model.device),
-            part.lengths,
+            sequence_lengths(part),
             temperature=temperature,
         )
         parts.append(
