@@ -111,24 +111,23 @@ def pair_columns(pairs: Sequence[tuple[Line, Line]]) -> Columns:
     return _columns(pairs, {CHOSEN_TOKENS: torch.tensor(chosen_tokens, dtype=torch.int64)})
 
 
-def judged_columns(lines: Sequence[Line], desirable: Sequence[bool]) -> Columns:
+def judged_columns(judged: Sequence[tuple[Line, bool]]) -> Columns:
     """Return a row per answer, and behind them a row per answer to another's prompt.
 
     The latter are for KTO's baseline: prompt i with the answer i + 1, the last with the first, as
     in the authors' code (Ethayarajh et al., arXiv:2402.01306, section 4.1).
 
     Args:
-        lines: The answers.
-        desirable: Whether each is good.
+        judged: Answers, and whether each is good.
     """
-    rotated = [*lines[1:], *lines[:1]]
-    mixed = [_mismatch(line, other) for line, other in zip(lines, rotated, strict=True)]
-    num_lines = len(lines)
+    lines = [line for line, _ in judged]
+    mixed = [_mismatch(*both) for both in zip(lines, [*lines[1:], *lines[:1]], strict=True)]
+    others = [False] * len(lines)
     return _columns(
         [[line] for line in (*lines, *mixed)],
         {
-            DESIRABLE: torch.tensor([*desirable, *[False] * num_lines], dtype=torch.bool),
-            MISMATCHED: torch.tensor([False] * num_lines + [True] * num_lines, dtype=torch.bool),
+            DESIRABLE: torch.tensor([*(good for _, good in judged), *others], dtype=torch.bool),
+            MISMATCHED: torch.tensor([*others, *(True for _ in lines)], dtype=torch.bool),
         },
     )
 
