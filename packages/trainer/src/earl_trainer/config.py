@@ -12,6 +12,7 @@ from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.config_fields import AUTO, NonNegativeInt, PositiveFloat, PositiveInt, section
 from earl_trainer.evaluation.config import EvaluationConfig
 from earl_trainer.learner.config import LearnerConfig, WarmupConfig
+from earl_trainer.preference.config import PreferenceConfig
 from earl_trainer.rewards.config import RewardConfig
 
 SELF_PLAY = "self"
@@ -178,6 +179,8 @@ class RunConfig:
     """Rewarding episodes."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
     """The algorithm."""
+    preference: PreferenceConfig = PreferenceConfig()
+    """Learning from data instead."""
     learner: LearnerConfig = LearnerConfig()
     """The model update."""
     dispatch: DispatchConfig = DispatchConfig()

@@ -7,12 +7,7 @@ plays a step's episodes when it is asked for them, the other hands out what othe
 
 from contextlib import closing
 
-from earl_trainer.experience.samples import (
-    add_staleness,
-    build_columns,
-    episode_advantages,
-    rewards_of,
-)
+from earl_trainer.experience.samples import add_staleness, policy_columns, rewards_of
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.phases import Phase
 from earl_trainer.run import Run, Stages
@@ -52,10 +47,9 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
             on_turn=lambda progress: display.stage("rollout", progress),
         )
         rewards = rewards_of(rollout.summaries, config.reward)
-        advantages = episode_advantages(
-            rollout.summaries, rewards, phase.algorithm.advantages, team.everyone
-        )
-    columns = build_columns(rollout.episodes, advantages, config.reward)
+    columns = rollout.samples or policy_columns(
+        rollout.episodes, rewards, phase.algorithm.advantages, config.reward, team.everyone
+    )
     with clock.stage("prepare"):
         display.stage("prepare")
         columns = stages.preparer.prepare(columns)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from transformers import PreTrainedModel
@@ -15,16 +15,21 @@ from earl_trainer.config import RunConfig
 from earl_trainer.experience.packing import PACKINGS
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.learner.learner import Learner, UpdateSettings
-from earl_trainer.learner.objective import PolicyObjective
+from earl_trainer.learner.objective import Objective, PolicyObjective
 from earl_trainer.learner.optimizer import MasterAdamW, learning_rate
+from earl_trainer.preference.baseline import POLICY_LOGPROBS, add_baseline
+from earl_trainer.preference.losses import PreferenceSettings
+from earl_trainer.preference.methods import METHODS, Method, Reference, Source
 from earl_trainer.rollout.games_schedule import GamesSchedule
-from earl_trainer.rollout.policies import ReplyPolicy
+from earl_trainer.rollout.policies import ReplyPolicy, ScriptedPolicy
 from earl_trainer.rollout.starts import grouped_starts, self_play_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import EpisodeStart
 from earl_trainer.workers.group import ALONE, Group
 
-WARMUP, RL = "warmup", "rl"
+WARMUP, RL, PREFERENCE = "warmup", "rl", "preference"
+TEACHER = "teacher"
+"""Who plays in `PREFERENCE` where the learner is shown games."""
 
 
 @final
@@ -50,6 +55,8 @@ class Phase:
     group_size: int
     peak_lr: float
     lr_warmup_steps: int
+    method: Method | None = None
+    """How to learn from something else than rewards; the algorithm is then imitation."""
 
     @property
     def end_step(self) -> int:
@@ -64,7 +71,15 @@ class Phase:
     @property
     def needs_reference(self) -> bool:
         """Whether the loss compares with the policy from before the phase."""
+        if self.method is not None:
+            return self.method.reference is Reference.BEFORE
         return self.algorithm.needs_old_logprobs and self.kl_coefficient > 0.0
+
+    @property
+    def asks_engine(self) -> bool:
+        """Whether its steps generate anything, which takes the newest weights."""
+        generates = self.method is not None and self.method.generates
+        return generates or not isinstance(self.policy, ScriptedPolicy)
 
     def starts(self, seed: int, step: int, *, num_seats: int) -> list[EpisodeStart]:
         """Plan the episodes of one step."""
@@ -94,10 +109,19 @@ class Phase:
         )
 
     def make_preparer(
-        self, config: RunConfig, model: PreTrainedModel, reference: PreTrainedModel | None
+        self,
+        config: RunConfig,
+        model: PreTrainedModel,
+        reference: PreTrainedModel | None,
+        workers: Group = ALONE,
     ) -> Preparer:
         """Make the preparation stage: it scores with the models whose log-probs the loss needs."""
         scorers: dict[str, PreTrainedModel] = {}
+        judges = self.method is not None and self.method.source is Source.JUDGED
+        if judges:
+            scorers[POLICY_LOGPROBS] = model
+        if self.method is not None and self.method.reference is Reference.STEP:
+            scorers["reference_logprobs"] = model
         if self.needs_old_logprobs:
             scorers["old_logprobs"] = model
         if reference is not None:
@@ -106,6 +130,7 @@ class Phase:
             scorers,
             temperature=config.rollout.temperature,
             max_tokens=config.learner.max_microbatch_tokens,
+            finish=(lambda columns: add_baseline(columns, workers)) if judges else None,
         )
 
     def make_learner(
@@ -118,19 +143,7 @@ class Phase:
             MasterAdamW(
                 model, betas=(learner.beta1, learner.beta2), weight_decay=learner.weight_decay
             ),
-            PolicyObjective(
-                function=self.algorithm.loss,
-                settings=LossSettings(
-                    clip_low=config.algorithm.clip_low,
-                    clip_high=config.algorithm.clip_high,
-                    kl_coefficient=self.kl_coefficient,
-                    correction=self.correction,
-                    max_weight=config.algorithm.max_weight,
-                    on_larger_weight=config.algorithm.on_larger_weight,
-                ),
-                aggregation=AGGREGATIONS[config.algorithm.aggregation],
-                temperature=config.rollout.temperature,
-            ),
+            self._objective(config),
             UpdateSettings(
                 max_microbatch_tokens=learner.max_microbatch_tokens,
                 max_grad_norm=learner.max_grad_norm,
@@ -139,13 +152,38 @@ class Phase:
             workers,
         )
 
+    def _objective(self, config: RunConfig) -> Objective:
+        if self.method is not None and not self.method.imitates:
+            rules = config.preference
+            settings = PreferenceSettings(
+                beta=rules.beta,
+                margin=rules.margin,
+                label_smoothing=rules.label_smoothing,
+                desirable_weight=rules.desirable_weight,
+                undesirable_weight=rules.undesirable_weight,
+            )
+            return self.method.objective(settings, temperature=config.rollout.temperature)
+        return PolicyObjective(
+            function=self.algorithm.loss,
+            settings=LossSettings(
+                clip_low=config.algorithm.clip_low,
+                clip_high=config.algorithm.clip_high,
+                kl_coefficient=self.kl_coefficient,
+                correction=self.correction,
+                max_weight=config.algorithm.max_weight,
+                on_larger_weight=config.algorithm.on_larger_weight,
+            ),
+            aggregation=AGGREGATIONS[config.algorithm.aggregation],
+            temperature=config.rollout.temperature,
+        )
+
 
 def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple[Phase, ...]:
     """Lay the run's phases one after the other.
 
     Args:
         config: The run.
-        policies: Who plays in `WARMUP` and in `RL`.
+        policies: Who plays in `WARMUP` and in `RL`; and as `TEACHER`, where there is to be one.
     """
     most_games, ramp_steps = config.rollout.games_per_episode, config.rollout.games_ramp_steps
     warmup = Phase(
@@ -181,7 +219,20 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         peak_lr=config.learner.lr,
         lr_warmup_steps=config.learner.lr_warmup_steps,
     )
-    return warmup, reinforcement
+    method = METHODS.get(config.preference.name)
+    if method is None:
+        return warmup, reinforcement
+    teacher = method.is_taught(config.preference.data)
+    preference = replace(
+        reinforcement,
+        name=PREFERENCE,
+        policy=policies[TEACHER if teacher else RL],
+        algorithm=warmup.algorithm,
+        correction=warmup.correction,
+        kl_coefficient=0.0,
+        method=method,
+    )
+    return warmup, preference
 
 
 def freeze_copy(model: PreTrainedModel) -> PreTrainedModel:

@@ -11,6 +11,7 @@ from earl_trainer.config import (
 )
 from earl_trainer.evaluation.config import EvaluationConfig
 from earl_trainer.learner.config import LearnerConfig, WarmupConfig
+from earl_trainer.preference.recipes import OFFLINE_RECIPES
 
 DEFAULT_RECIPE = "tictactoe-tiny"
 
@@ -73,6 +74,7 @@ RECIPES: dict[str, RunConfig] = {
             max_staleness=2,
             selector=SelectorConfig(profile="none"),
         ),
+        *OFFLINE_RECIPES,
     )
 }
 

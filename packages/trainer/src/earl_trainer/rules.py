@@ -17,6 +17,7 @@ from earl_trainer.config import RunConfig
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.players import check_players
+from earl_trainer.preference.check import check_preference
 from earl_trainer.rewards.function import parse_functions
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.limits import context_share
@@ -39,6 +40,7 @@ def check_config(config: RunConfig) -> None:
         )
     check_model_name(config.model.name)
     _check_rewards(config)
+    check_preference(config)
     if config.rollout.max_context_tokens > config.learner.max_microbatch_tokens:
         raise ValueError(
             "a sequence is computed in one piece: learner.max_microbatch_tokens must be at least "
@@ -188,7 +190,8 @@ def _check_batch(config: RunConfig, *, num_seats: int) -> None:
             f"warmup.num_episodes must be a multiple of the {seats} seats of self-play, got "
             f"{config.warmup.num_episodes}"
         )
-    if algorithm.needs_groups and rollout.group_size < 2:
+    compares = algorithm.needs_groups and config.preference.name == "none"
+    if compares and rollout.group_size < 2:
         raise ValueError(
             f"{algorithm.name} compares the episodes of a group: rollout.group_size must be >= 2, "
             f"got {rollout.group_size}"

@@ -26,6 +26,7 @@ from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.learner.learner import AbsentLearner, Learner
 from earl_trainer.models.load import load_folder
 from earl_trainer.phases import RL, Phase, freeze_copy
+from earl_trainer.preference.setup import make_collection
 from earl_trainer.preparation import make_rank_preparer
 from earl_trainer.profiling.choice import find_or_measure
 from earl_trainer.profiling.setup import make_setup
@@ -36,7 +37,7 @@ from earl_trainer.rollout.collection import Collection, InlineCollection
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.limits import context_share
-from earl_trainer.rollout.policies import ReplyPolicy, ScriptedPolicy
+from earl_trainer.rollout.policies import LanguagePolicy, ReplyPolicy, ScriptedPolicy
 from earl_trainer.rollout.starts import paired_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.plot import plot_run
@@ -181,7 +182,7 @@ class Run:
         collection.publish(self.model, step)
         # Nobody asks the engine while a script plays, until the match that follows.
         if not any(
-            isinstance(phase.policy, ScriptedPolicy) and phase.first_step < step < phase.end_step
+            not phase.asks_engine and phase.first_step < step < phase.end_step
             for phase in self.phases
         ):
             self.engine.load_weights(step)
@@ -294,17 +295,31 @@ class Run:
                 note=self.tracker.display.note,
             )
             self._collection.publish(self.model, self.state.step)
-        else:
-            self._collection = InlineCollection(
-                self.collector,
+        elif phase.method is not None:
+            self._collection = make_collection(
+                self.config,
                 phase,
-                self.team,
-                seed=self.config.seed,
-                num_seats=self.game.num_seats,
-                # What a script plays is imitated, whatever its reward.
-                judge=make_judge(self.config) if phase.name == RL and self.team.plays else None,
+                phase.method,
+                lambda: self._make_inline_collection(phase),
+                chat=ChatFormat(self.tokenizer),
+                policy=LanguagePolicy(self.engine, temperature=self.config.rollout.temperature),
+                team=self.team,
             )
+        else:
+            self._collection = self._make_inline_collection(phase)
         return self._collection
+
+    def _make_inline_collection(self, phase: Phase) -> InlineCollection:
+        # What a script plays is imitated, whatever its reward.
+        rewarded = self.team.plays and not isinstance(phase.policy, ScriptedPolicy)
+        return InlineCollection(
+            self.collector,
+            phase,
+            self.team,
+            seed=self.config.seed,
+            num_seats=self.game.num_seats,
+            judge=make_judge(self.config) if rewarded else None,
+        )
 
     def _enter_preparer(
         self, phase: Phase, reference: PreTrainedModel | None, *, resumes: bool
@@ -318,7 +333,7 @@ class Run:
         self, phase: Phase, reference: PreTrainedModel | None
     ) -> Preparer | RankPreparer:
         if self.config.selector.prepare_on == "learner" or not self.team.plays:
-            return phase.make_preparer(self.config, self.model, reference)
+            return phase.make_preparer(self.config, self.model, reference, self.team.everyone)
         return make_rank_preparer(
             self.config,
             self.model,

@@ -159,6 +159,22 @@ def _nothing_played(episodes: Sequence[EpisodeSummary]) -> str:
     )
 
 
+def policy_columns(
+    episodes: Sequence[Episode],
+    rewards: Sequence[float | None],
+    estimate: AdvantageFunction,
+    config: RewardConfig,
+    workers: Group = ALONE,
+) -> Columns:
+    """Build the columns of rewarded episodes, with their advantages.
+
+    Arguments and errors are those of `episode_advantages` and `build_columns`.
+    """
+    summaries = [episode.summary for episode in episodes]
+    advantages = episode_advantages(summaries, rewards, estimate, workers)
+    return build_columns(episodes, advantages, config)
+
+
 def build_columns(
     episodes: Sequence[Episode], advantages: Sequence[float], config: RewardConfig
 ) -> Columns:
