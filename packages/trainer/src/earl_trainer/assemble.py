@@ -18,6 +18,7 @@ from earl_trainer.models.load import load_folder, load_model
 from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
 from earl_trainer.phases import RL, TEACHER, WARMUP, Phase, plan_phases
 from earl_trainer.preference.setup import check_data
+from earl_trainer.rewards.learning import check_pairs
 from earl_trainer.rewards.setup import check_reward_functions
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
@@ -68,6 +69,7 @@ def assemble_run(
     run = assemble_worker(config, folder, checkpoint=checkpoint, rank=0)
     chat = ChatFormat(run.tokenizer)
     check_data(config, chat)
+    check_pairs(config, chat)
     context_note = check_context(
         config,
         run.game,

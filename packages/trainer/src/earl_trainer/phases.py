@@ -20,6 +20,7 @@ from earl_trainer.learner.optimizer import MasterAdamW, learning_rate
 from earl_trainer.preference.baseline import POLICY_LOGPROBS, add_baseline
 from earl_trainer.preference.losses import PreferenceSettings
 from earl_trainer.preference.methods import METHODS, Method, Reference, Source
+from earl_trainer.rewards.learning import PAIRS, REWARD_MODEL, make_objective
 from earl_trainer.rollout.games_schedule import GamesSchedule
 from earl_trainer.rollout.policies import ReplyPolicy, ScriptedPolicy
 from earl_trainer.rollout.starts import grouped_starts, self_play_starts
@@ -153,6 +154,8 @@ class Phase:
         )
 
     def _objective(self, config: RunConfig) -> Objective:
+        if self.name == REWARD_MODEL:
+            return make_objective(config.reward_model)
         if self.method is not None and not self.method.imitates:
             rules = config.preference
             settings = PreferenceSettings(
@@ -219,9 +222,27 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         peak_lr=config.learner.lr,
         lr_warmup_steps=config.learner.lr_warmup_steps,
     )
+    first = [warmup]
+    rules = config.reward_model
+    if rules.num_steps:
+        first.append(
+            replace(
+                reinforcement,
+                name=REWARD_MODEL,
+                num_steps=rules.num_steps,
+                algorithm=warmup.algorithm,
+                correction=warmup.correction,
+                kl_coefficient=0.0,
+                num_episodes=rules.num_episodes,
+                peak_lr=rules.lr,
+                lr_warmup_steps=rules.lr_warmup_steps,
+                method=PAIRS,
+            )
+        )
+        reinforcement = replace(reinforcement, first_step=first[-1].end_step)
     method = METHODS.get(config.preference.name)
     if method is None:
-        return warmup, reinforcement
+        return *first, reinforcement
     teacher = method.is_taught(config.preference.data)
     preference = replace(
         reinforcement,
@@ -232,7 +253,7 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         kl_coefficient=0.0,
         method=method,
     )
-    return warmup, preference
+    return *first, preference
 
 
 def freeze_copy(model: PreTrainedModel) -> PreTrainedModel:

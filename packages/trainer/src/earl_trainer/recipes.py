@@ -12,6 +12,7 @@ from earl_trainer.config import (
 from earl_trainer.evaluation.config import EvaluationConfig
 from earl_trainer.learner.config import LearnerConfig, WarmupConfig
 from earl_trainer.preference.recipes import OFFLINE_RECIPES
+from earl_trainer.rewards.recipes import REWARD_RECIPES
 
 DEFAULT_RECIPE = "tictactoe-tiny"
 
@@ -75,6 +76,7 @@ RECIPES: dict[str, RunConfig] = {
             selector=SelectorConfig(profile="none"),
         ),
         *OFFLINE_RECIPES,
+        *REWARD_RECIPES,
     )
 }
 

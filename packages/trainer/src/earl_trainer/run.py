@@ -24,13 +24,16 @@ from earl_trainer.experience.rank_prepare import RankPreparer
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.learner.learner import AbsentLearner, Learner
+from earl_trainer.models.int8 import quantise
 from earl_trainer.models.load import load_folder
 from earl_trainer.phases import RL, Phase, freeze_copy
 from earl_trainer.preference.setup import make_collection
 from earl_trainer.preparation import make_rank_preparer
 from earl_trainer.profiling.choice import find_or_measure
 from earl_trainer.profiling.setup import make_setup
-from earl_trainer.rewards.setup import make_judge
+from earl_trainer.rewards.learning import REWARD_MODEL, labelling
+from earl_trainer.rewards.model import load_reward_model, make_reward_model
+from earl_trainer.rewards.setup import make_judge, score_episodes
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.choice import Choice
 from earl_trainer.rollout.collection import Collection, InlineCollection
@@ -141,6 +144,7 @@ class Run:
     resumed_from: Path | None
     team: Team
     _learner: Learner | None = None
+    _reward_model: PreTrainedModel | None = None
     _collection: Collection | None = None
     _preparer: Preparer | RankPreparer | None = None
     _started_s: float = field(default_factory=time.perf_counter)
@@ -179,6 +183,8 @@ class Run:
         """Give all workers, and every engine that is asked next, the weights after this step."""
         step = self.state.step + 1
         self.team.publish(self.model)
+        if self._reward_model is not None:
+            self.team.publish(self._reward_model)
         collection.publish(self.model, step)
         # Nobody asks the engine while a script plays, until the match that follows.
         if not any(
@@ -295,9 +301,10 @@ class Run:
                 note=self.tracker.display.note,
             )
             self._collection.publish(self.model, self.state.step)
+            self._collection = self._scored(self._collection)
         elif phase.method is not None:
             self._collection = make_collection(
-                self.config,
+                labelling(self.config) if phase.name == REWARD_MODEL else self.config,
                 phase,
                 phase.method,
                 lambda: self._make_inline_collection(phase),
@@ -309,16 +316,46 @@ class Run:
             self._collection = self._make_inline_collection(phase)
         return self._collection
 
-    def _make_inline_collection(self, phase: Phase) -> InlineCollection:
+    def _make_inline_collection(self, phase: Phase) -> Collection:
         # What a script plays is imitated, whatever its reward.
         rewarded = self.team.plays and not isinstance(phase.policy, ScriptedPolicy)
-        return InlineCollection(
+        games = InlineCollection(
             self.collector,
             phase,
             self.team,
             seed=self.config.seed,
             num_seats=self.game.num_seats,
             judge=make_judge(self.config) if rewarded else None,
+        )
+        # A reward model learns from what is known without one.
+        return self._scored(games) if rewarded and phase.name != REWARD_MODEL else games
+
+    def _scored(self, games: Collection) -> Collection:
+        return score_episodes(
+            self.config,
+            games,
+            own=self._own_reward_model,
+            policy=self.model,
+            decode=lambda ids: str(self.tokenizer.decode(list(ids))),
+        )
+
+    def _own_reward_model(self) -> PreTrainedModel:
+        """Return the reward model that the run learns: as it is, as it was saved, or begun now."""
+        if self._reward_model is None:
+            saved = None if self.resumed_from is None else self.resumed_from / REWARD_MODEL
+            self._reward_model = (
+                make_reward_model(self.model)
+                if saved is None or not saved.exists()
+                else load_reward_model(saved, device=self.model.device)
+            )
+        return self._reward_model
+
+    @property
+    def _has_reward_model(self) -> bool:
+        """Whether one has been learned from at least one step."""
+        return any(
+            phase.name == REWARD_MODEL and phase.first_step < self.state.step
+            for phase in self.phases
         )
 
     def _enter_preparer(
@@ -346,7 +383,8 @@ class Run:
         )
 
     def _make_learner(self, phase: Phase, *, resumes: bool) -> Learner:
-        learner = phase.make_learner(self.config, self.model, self.team.learners)
+        trained = self._own_reward_model() if phase.name == REWARD_MODEL else self.model
+        learner = phase.make_learner(self.config, trained, self.team.learners)
         if resumes:
             assert self.resumed_from is not None
             learner.load_state_dict(
@@ -370,10 +408,12 @@ class Run:
         if not self.team.plays:
             return self.model  # It has no row to score.
         if resumes:
-            return freeze_copy(load_folder(folder, device=self.config.model.device).model)
-        if self.team.is_first:
-            self.save_model(folder)
-        return freeze_copy(self.model)
+            reference = freeze_copy(load_folder(folder, device=self.config.model.device).model)
+        else:
+            if self.team.is_first:
+                self.save_model(folder)
+            reference = freeze_copy(self.model)
+        return quantise(reference) if self.config.model.reference_dtype == "int8" else reference
 
     def complete_step(self, outcome: StepOutcome, selector: SelectorState) -> None:
         """Move on to the next step: record this one, and save if a checkpoint is due."""
@@ -401,6 +441,7 @@ class Run:
 
     def _write(self, folder: Path) -> None:
         self.save_model(folder / "model")
+        self._save_reward_model(folder)
         if self._learner is not None:
             torch.save(self._learner.state_dict(), folder / _LEARNER_FILE)
         elif self.resumed_from is not None and (self.resumed_from / _LEARNER_FILE).exists():
@@ -414,10 +455,16 @@ class Run:
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
+    def _save_reward_model(self, folder: Path) -> None:
+        if self._has_reward_model:
+            self._own_reward_model().save_pretrained(folder / REWARD_MODEL)
+            self.tokenizer.save_pretrained(folder / REWARD_MODEL)
+
     def finish(self) -> Summary:
-        """Write the last checkpoint, the model folder, the plot and `summary.json`."""
+        """Write the last checkpoint, the model folders, the plot and `summary.json`."""
         self.save()
         self.save_model(self.folder / "model")
+        self._save_reward_model(self.folder)
         evaluations = self.state.evaluations
         picture = self.folder / "run.png"
         plot_run(
