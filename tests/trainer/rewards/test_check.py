@@ -47,7 +47,7 @@ def test_ranks_hold_no_reference_in_8_bits():
     config = RunConfig(model=replace(RunConfig().model, reference_dtype="int8"))
     check_rewards(config)
     ranks = replace(config, selector=replace(config.selector, prepare_on="ranks"))
-    with pytest.raises(ValueError, match="model.reference_dtype must be same"):
+    with pytest.raises(ValueError, match=r"model\.reference_dtype must be same"):
         check_rewards(ranks)
 
 
@@ -55,7 +55,7 @@ def test_a_template_says_where_the_conversation_goes(tmp_path):
     path = tmp_path / "template.txt"
     path.write_text("How good?")
     judge = JudgeConfig(url="http://a/v1", model="m", template=str(path))
-    with pytest.raises(ValueError, match="with {conversation} in it"):
+    with pytest.raises(ValueError, match=r"with \{conversation\} in it"):
         check_rewards(RunConfig(judge=judge))
     path.write_text("How good is {conversation}?")
     check_rewards(RunConfig(judge=judge))

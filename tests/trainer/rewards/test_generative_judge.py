@@ -118,7 +118,8 @@ def test_every_episode_gets_the_mark_of_its_own_conversation(
     path, body = endpoint.requests[0]
     assert path == "/v1/chat/completions"
     assert body["model"] == "judge-1"
-    assert "told 0" in [b["messages"][0]["content"] for _, b in endpoint.requests][0]
+    told = {each["messages"][0]["content"] for _, each in endpoint.requests}
+    assert told == {DEFAULT_TEMPLATE.replace("{conversation}", f"told {n}") for n in range(9)}
     assert set(endpoint.headers) == {"Bearer secret"}
 
 

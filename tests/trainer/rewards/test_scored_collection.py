@@ -8,10 +8,9 @@ from earl_trainer.rollout.collector import Rollout
 class Played:
     """Hands out what it was given, and remembers what it was told."""
 
-    figures = {"reward/wait_s": 2.0, "async/age": 1.0}
-
     def __init__(self, episodes):
         self.episodes, self.log = episodes, []
+        self.figures = {"reward/wait_s": 2.0, "async/age": 1.0}
 
     def collect(self, step, *, share_tokens, max_responses=None, on_turn):
         self.log.append(("collect", step, share_tokens, max_responses))
