@@ -36,7 +36,7 @@ def test_they_begin_with_a_reward_model():
 
 
 @pytest.mark.slow
-def test_the_whole_of_rlhf_is_one_run_that_can_be_resumed(tmp_path):
+def test_the_whole_of_rlhf_is_one_run(tmp_path):
     config = small("tictactoe-rlhf", rl_steps=2)
     run = assemble_run(config, tmp_path / "whole", resume=False)
     train(run)
