@@ -32,7 +32,7 @@ from earl_trainer.preparation import make_rank_preparer
 from earl_trainer.profiling.choice import find_or_measure
 from earl_trainer.profiling.setup import make_setup
 from earl_trainer.rewards.learning import REWARD_MODEL, labelling
-from earl_trainer.rewards.model import load_reward_model, make_reward_model
+from earl_trainer.rewards.own_model import OwnRewardModel
 from earl_trainer.rewards.setup import make_judge, score_episodes
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.choice import Choice
@@ -144,10 +144,16 @@ class Run:
     resumed_from: Path | None
     team: Team
     _learner: Learner | None = None
-    _reward_model: PreTrainedModel | None = None
+    _reward_model: OwnRewardModel = field(init=False)
     _collection: Collection | None = None
     _preparer: Preparer | RankPreparer | None = None
     _started_s: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        """Find the reward model that the run learns, if it learns one."""
+        self._reward_model = OwnRewardModel(
+            self.phases, self.model, self.tokenizer, self.resumed_from
+        )
 
     def begin(self) -> None:
         """Give all workers and the engine the weights that the run starts from."""
@@ -183,8 +189,8 @@ class Run:
         """Give all workers, and every engine that is asked next, the weights after this step."""
         step = self.state.step + 1
         self.team.publish(self.model)
-        if self._reward_model is not None:
-            self.team.publish(self._reward_model)
+        if self._reward_model.is_learned_at(self.state.step):
+            self.team.publish(self._reward_model.model)
         collection.publish(self.model, step)
         # Nobody asks the engine while a script plays, until the match that follows.
         if not any(
@@ -334,28 +340,9 @@ class Run:
         return score_episodes(
             self.config,
             games,
-            own=self._own_reward_model,
+            own=self._reward_model,
             policy=self.model,
             decode=lambda ids: str(self.tokenizer.decode(list(ids))),
-        )
-
-    def _own_reward_model(self) -> PreTrainedModel:
-        """Return the reward model that the run learns: as it is, as it was saved, or begun now."""
-        if self._reward_model is None:
-            saved = None if self.resumed_from is None else self.resumed_from / REWARD_MODEL
-            self._reward_model = (
-                make_reward_model(self.model)
-                if saved is None or not saved.exists()
-                else load_reward_model(saved, device=self.model.device)
-            )
-        return self._reward_model
-
-    @property
-    def _has_reward_model(self) -> bool:
-        """Whether one has been learned from at least one step."""
-        return any(
-            phase.name == REWARD_MODEL and phase.first_step < self.state.step
-            for phase in self.phases
         )
 
     def _enter_preparer(
@@ -383,7 +370,8 @@ class Run:
         )
 
     def _make_learner(self, phase: Phase, *, resumes: bool) -> Learner:
-        trained = self._own_reward_model() if phase.name == REWARD_MODEL else self.model
+        rewards, step = self._reward_model, self.state.step
+        trained = rewards.model if rewards.is_learned_at(step) else self.model
         learner = phase.make_learner(self.config, trained, self.team.learners)
         if resumes:
             assert self.resumed_from is not None
@@ -441,7 +429,7 @@ class Run:
 
     def _write(self, folder: Path) -> None:
         self.save_model(folder / "model")
-        self._save_reward_model(folder)
+        self._reward_model.save(folder, self.state.step)
         if self._learner is not None:
             torch.save(self._learner.state_dict(), folder / _LEARNER_FILE)
         elif self.resumed_from is not None and (self.resumed_from / _LEARNER_FILE).exists():
@@ -455,16 +443,11 @@ class Run:
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
-    def _save_reward_model(self, folder: Path) -> None:
-        if self._has_reward_model:
-            self._own_reward_model().save_pretrained(folder / REWARD_MODEL)
-            self.tokenizer.save_pretrained(folder / REWARD_MODEL)
-
     def finish(self) -> Summary:
         """Write the last checkpoint, the model folders, the plot and `summary.json`."""
         self.save()
         self.save_model(self.folder / "model")
-        self._save_reward_model(self.folder)
+        self._reward_model.save(self.folder, self.state.step)
         evaluations = self.state.evaluations
         picture = self.folder / "run.png"
         plot_run(

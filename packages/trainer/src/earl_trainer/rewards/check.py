@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from earl_envs import make_game
+
 from earl_trainer.config import RunConfig
 from earl_trainer.rewards.function import parse_functions
 from earl_trainer.rewards.generative_judge import CONVERSATION
@@ -80,8 +82,10 @@ def _check_learning(config: RunConfig) -> None:
             "a reward model learns from pairs of a group: rollout.group_size must be >= 2, got "
             f"{config.rollout.group_size}"
         )
-    if not rules.data and rules.num_episodes % config.rollout.group_size:
+    seats = make_game(config.env).num_seats if config.self_play else 1
+    if not rules.data and rules.num_episodes % (config.rollout.group_size * seats):
+        times = f" times the {seats} seats of self-play" if config.self_play else ""
         raise ValueError(
-            "reward_model.num_episodes must be a multiple of rollout.group_size, got "
+            f"reward_model.num_episodes must be a multiple of rollout.group_size{times}, got "
             f"{rules.num_episodes} and {config.rollout.group_size}"
         )

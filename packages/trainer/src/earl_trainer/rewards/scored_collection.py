@@ -30,7 +30,8 @@ class ScoredCollection:
         on_failure: Literal["drop", "zero"],
     ) -> None:
         self._games = games
-        self._scorers = scorers
+        self.scorers = scorers
+        """All of them."""
         self._on_failure: Literal["drop", "zero"] = on_failure
         self._scored_s = 0.0
 
@@ -54,7 +55,7 @@ class ScoredCollection:
         )
         on_turn("scoring")
         start_s = time.perf_counter()
-        episodes = add_scores(rollout.episodes, self._scorers, on_failure=self._on_failure)
+        episodes = add_scores(rollout.episodes, self.scorers, on_failure=self._on_failure)
         self._scored_s = time.perf_counter() - start_s
         return replace(rollout, episodes=episodes)
 
@@ -69,5 +70,5 @@ class ScoredCollection:
     def close(self) -> None:
         """End what plays, and what scores."""
         self._games.close()
-        for scorer in self._scorers:
+        for scorer in self.scorers:
             scorer.close()

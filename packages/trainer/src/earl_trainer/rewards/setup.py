@@ -16,6 +16,7 @@ from earl_trainer.rewards.judge import Judge
 from earl_trainer.rewards.limits import RewardLimits
 from earl_trainer.rewards.model import load_reward_model
 from earl_trainer.rewards.model_scorer import OWN, ModelScorer, parse_models
+from earl_trainer.rewards.own_model import OwnRewardModel
 from earl_trainer.rewards.process import RewardProcess, RewardStartError
 from earl_trainer.rewards.scored_collection import ScoredCollection
 from earl_trainer.rewards.scorer import Scorer
@@ -68,7 +69,7 @@ def score_episodes(
     config: RunConfig,
     games: Collection,
     *,
-    own: Callable[[], PreTrainedModel],
+    own: OwnRewardModel,
     policy: PreTrainedModel,
     decode: Callable[[Sequence[int]], str],
 ) -> Collection:
@@ -77,7 +78,7 @@ def score_episodes(
     Args:
         config: The run.
         games: Plays.
-        own: Returns the reward model that the run has learned.
+        own: The reward model that the run has learned.
         policy: Whose tokens the models read.
         decode: Turns tokens into text.
 
@@ -95,13 +96,13 @@ def score_episodes(
 
 
 def _make_model_scorer(
-    config: RunConfig, own: Callable[[], PreTrainedModel], policy: PreTrainedModel
+    config: RunConfig, own: OwnRewardModel, policy: PreTrainedModel
 ) -> ModelScorer:
     rules, models = config.reward, list[tuple[PreTrainedModel, float]]()
     for named in parse_models(rules.models):
         try:
             model = (
-                own()
+                own.model
                 if named.folder == OWN
                 else load_reward_model(named.folder, device=policy.device)
             )
