@@ -71,7 +71,10 @@ def test_a_folder_gives_the_same_model_back(reward_model, tmp_path):
     assert elsewhere.config.num_labels == 1
 
 
-def test_a_folder_that_is_none_is_refused_in_one_line(tmp_path):
+def test_a_folder_that_is_none_is_refused_in_one_line(make_llama, tmp_path):
     with pytest.raises(ValueError, match="cannot load the reward model") as caught:
         load_reward_model(tmp_path / "nothing", device=torch.device("cpu"))
     assert "\n" not in str(caught.value)
+    make_llama().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="holds no reward model: it lacks score"):
+        load_reward_model(tmp_path, device=torch.device("cpu"))

@@ -79,7 +79,7 @@ def test_what_is_no_arithmetic_is_not_evaluated(text):
         evaluate(normalise(text))
 
 
-@given(st.fractions(max_denominator=1000), st.integers(1, 50))
+@given(st.fractions(-1000, 1000, max_denominator=1000), st.integers(1, 50))
 def test_a_fraction_may_be_extended(value, factor):
     top, bottom = value.numerator * factor, value.denominator * factor
     assert same(rf"\frac{{{top}}}{{{bottom}}}", f"{value.numerator}/{value.denominator}")

@@ -27,7 +27,7 @@ class Int8Linear(nn.Module):
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
         weight = layer.weight.detach().float()
-        scale = weight.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo().tiny) / _LEVELS
+        scale = (weight.abs().amax(dim=1, keepdim=True) / _LEVELS).clamp(min=torch.finfo().tiny)
         self.quantised: Tensor
         self.scale: Tensor
         self.bias: Tensor | None

@@ -64,13 +64,12 @@ class BradleyTerryObjective:
         once. Equal rewards count half.
         """
         # A row that stands in for none has a chosen side of no token, and no weight.
-        starts = part.offsets()[: part.num_rows]
         ends = torch.stack([part.per_row[CHOSEN_TOKENS], part.lengths], dim=1)
         rewards = last_rewards(
             model,
             part.per_token["token_ids"].long().to(model.device),
             sequence_lengths(part),
-            (starts[:, None] + ends - 1).clamp(min=0).flatten(),
+            (part.offsets()[:, None] + ends - 1).clamp(min=0).flatten(),
         )
         chosen, rejected = rewards[0::2], rewards[1::2]
         rows = torch.arange(part.num_rows).repeat_interleave(part.lengths)

@@ -46,12 +46,18 @@ def load_reward_model(folder: Path | str, *, device: torch.device) -> PreTrained
         ValueError: If it cannot be loaded, or holds a model with another head.
     """
     try:
-        model = AutoModelForSequenceClassification.from_pretrained(
-            folder, dtype="auto", attn_implementation=ATTENTION, num_labels=1
+        model, report = AutoModelForSequenceClassification.from_pretrained(
+            folder,
+            dtype="auto",
+            attn_implementation=ATTENTION,
+            num_labels=1,
+            output_loading_info=True,
         )
     except (OSError, ValueError, RuntimeError, ImportError, SafetensorError) as error:
         first_line = next(iter(str(error).splitlines()), type(error).__name__)
         raise ValueError(f"cannot load the reward model {str(folder)!r}: {first_line}") from error
+    if missing := sorted(report["missing_keys"]):
+        raise ValueError(f"{str(folder)!r} holds no reward model: it lacks {missing[0]}")
     nn.Module.to(model, device=device)
     return model.eval()
 

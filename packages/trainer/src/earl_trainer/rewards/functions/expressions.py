@@ -25,6 +25,7 @@ _SHORT_ROOT = re.compile(r"\\sqrt(\w)")
 _MIXED = re.compile(r"(?<![\d.)])(\d+)\s+(\d+)\s*/\s*(\d+)")
 _MIXED_LATEX = re.compile(r"(?<![\d.)])(\d+)\s*(\\[dtc]?frac\{\d+\}\{\d+\}|\\[dtc]?frac\d\d)")
 _NAMED = re.compile(r"^[A-Za-z]\s*=(?!=)\s*")
+_APPLIED = re.compile(r"(?<![A-Za-z])([A-Za-z])\s*(?=\()")
 _NEIGHBOURS = re.compile(r"(?<=[\d)])\s*(?=[A-Za-z(])|(?<=\))\s*(?=\d)")
 
 _BINARY: Mapping[type[ast.operator], Callable[[complex, complex], complex]] = {
@@ -80,8 +81,7 @@ def evaluate(text: str) -> tuple[complex, ...]:
         UnreadableError: If it is none, or has no value there.
     """
     source = text.replace("^", "**").replace("{", "(").replace("}", ")")
-    source = _NEIGHBOURS.sub("*", source)
-    source = re.sub(r"\b(" + "|".join(_FUNCTIONS) + r")\*\(", r"\1(", source)
+    source = _APPLIED.sub(r"\1*", _NEIGHBOURS.sub("*", source))
     try:
         tree = ast.parse(source, mode="eval").body
         return tuple(_value(tree, place) for place in range(len(_POINTS)))

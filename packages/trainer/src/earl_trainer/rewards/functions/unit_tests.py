@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from earl_trainer.rewards.functions.questions import answers
 from earl_trainer.rewards.transcript import Transcript
 
-TEST_S = 1.0
-"""Longest time of one test; `reward.wall_s` has to hold all of them."""
+TEST_S = 5.0
+"""Longest time of one test by the clock; `reward.wall_s` has to hold all of them."""
+_TEST_CPU_S = 1
+_LIMITED = f"import resource\nresource.setrlimit(resource.RLIMIT_CPU, ({_TEST_CPU_S},) * 2)\n"
 _FENCED = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
 
 
@@ -49,7 +51,7 @@ def _passes(program: str, test: str) -> bool:
     try:
         run = subprocess.run(
             [sys.executable, "-I", "-"],
-            input=f"{program}\n{test}\nprint({word!r})\n".encode(errors="replace"),
+            input=f"{_LIMITED}{program}\n{test}\nprint({word!r})\n".encode(errors="replace"),
             capture_output=True,
             timeout=TEST_S,
             check=False,
