@@ -35,8 +35,15 @@ def make_reward_model(policy: PreTrainedModel) -> PreTrainedModel:
         )
     nn.Module.to(model, dtype=policy.dtype, device=policy.device)
     model.base_model.load_state_dict(policy.base_model.state_dict())
-    nn.init.zeros_(model.score.weight)
+    nn.init.zeros_(head_of(model).weight)
     return model.eval()
+
+
+def head_of(model: PreTrainedModel) -> nn.Linear:
+    """Return a reward model's last layer, which the library calls `score` in every one."""
+    head = model.score
+    assert isinstance(head, nn.Linear)
+    return head
 
 
 def load_reward_model(folder: Path | str, *, device: torch.device) -> PreTrainedModel:
@@ -86,7 +93,7 @@ def last_rewards(
         use_cache=False,
         packing=packing,
     ).last_hidden_state[0]
-    return model.score(hidden[ends.to(token_ids.device)])[:, 0].float()
+    return head_of(model)(hidden[ends.to(token_ids.device)])[:, 0].float()
 
 
 @torch.no_grad()
