@@ -79,10 +79,15 @@ def test_a_mini_batch_has_the_mean_loss_of_its_pairs_in_any_micro_batches(make_l
 def test_what_pairs_prefer_is_learned_and_holds_for_others(make_llama):
     model = make_reward_model(make_llama())
     learner = make_learner(model)
-    first = learner.update(pair_columns(some_pairs(64, seed=0)), [torch.arange(64)], lr=3e-3)
-    assert first["accuracy"] == pytest.approx(0.5)  # Nothing is told apart yet.
-    for step in range(1, 60):
-        learner.update(pair_columns(some_pairs(64, seed=step)), [torch.arange(64)], lr=3e-3)
+    num = 32
+
+    def learn(seed):
+        pairs = pair_columns(some_pairs(num, seed=seed))
+        return learner.update(pairs, [torch.arange(num)], lr=1e-2)
+
+    assert learn(0)["accuracy"] == pytest.approx(0.5)  # Nothing is told apart yet.
+    for step in range(1, 25):
+        learn(step)
     chosen, rejected = rewards_of(model, some_pairs(200, seed=1000))
-    assert (chosen > rejected).float().mean() > 0.9
+    assert (chosen > rejected).float().mean() > 0.85
     assert abs((chosen + rejected).mean()) < 2.0

@@ -3,6 +3,7 @@
 from earl_trainer.rewards.outcome import RewardOutcome
 from earl_trainer.rewards.scored_collection import ScoredCollection
 from earl_trainer.rollout.collector import Rollout
+from torch import nn
 
 
 class Played:
@@ -46,7 +47,7 @@ def test_episodes_come_out_scored_and_all_else_as_it_was(make_episode):
     assert collection.figures["async/age"] == 1.0
     # The engine waited for the functions, and then for this.
     assert 2.0 < collection.figures["reward/wait_s"] < 12.0
-    collection.publish(None, 5)
+    collection.publish(nn.Linear(1, 1), 5)
     assert collection.to_dict() == {"under way": 3}
     collection.close()
     assert games.log == [("collect", 4, 9, 2), ("publish", 5), "close"]

@@ -33,7 +33,8 @@ class Int8Linear(nn.Module):
         self.bias: Tensor | None
         self.register_buffer("quantised", (weight / scale).round().to(torch.int8))
         self.register_buffer("scale", scale.to(layer.weight.dtype))
-        self.register_buffer("bias", None if layer.bias is None else layer.bias.detach().clone())
+        bias: Tensor | None = layer.bias  # Which the library's own type leaves out.
+        self.register_buffer("bias", None if bias is None else bias.detach().clone())
 
     def forward(self, inputs: Float[Tensor, "... in_features"]) -> Float[Tensor, "... out"]:
         """Return inputs times weights, plus the bias."""

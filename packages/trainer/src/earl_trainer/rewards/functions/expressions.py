@@ -35,7 +35,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[complex, complex], complex]] = {
     ast.Div: operator.truediv,
     ast.Pow: lambda base, exponent: _power(base, exponent),
 }
-_NAMES: Mapping[str, complex] = {"pi": cmath.pi, "e": cmath.e, "i": 1j}
+_NAMES: Mapping[str, complex] = {"pi": complex(cmath.pi), "e": complex(cmath.e), "i": 1j}
 _FUNCTIONS: Mapping[str, Callable[[complex], complex]] = {
     "sqrt": cmath.sqrt,
     "log": cmath.log,

@@ -8,7 +8,7 @@ from earl_envs import Game, GameRecord, make_game
 
 from earl_trainer.rewards.transcript import GameTranscript, Transcript
 
-_MAX_POSITIONS = 20_000
+_MAX_POSITIONS = 10_000
 _TOLERANCE = 1e-9
 
 
