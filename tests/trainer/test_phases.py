@@ -35,6 +35,22 @@ def test_phases_follow_each_other_with_their_own_player_and_algorithm():
     assert reinforcement.group_size == config.rollout.group_size
 
 
+def test_a_reward_model_is_learned_between_the_two():
+    (warmup, learning, reinforcement), policies, _ = planned(
+        reward_model={"num_steps": 7, "num_episodes": 48, "lr": 0.25},
+        algorithm={"kl_coefficient": 0.1},
+    )
+
+    assert learning.name == "reward-model"
+    assert (learning.first_step, learning.end_step) == (warmup.end_step, 27)
+    assert (reinforcement.first_step, reinforcement.end_step) == (27, 57)
+    assert learning.policy is policies[RL]
+    assert (learning.num_episodes, learning.peak_lr) == (48, 0.25)
+    assert not learning.needs_reference
+    assert not learning.needs_old_logprobs
+    assert reinforcement.needs_reference
+
+
 def test_the_rate_rises_and_falls_within_each_phase():
     (warmup, reinforcement), _, config = planned()
 

@@ -16,7 +16,9 @@ from earl_trainer.config import PAST_MODELS, ModelConfig, RunConfig
 from earl_trainer.engines import make_engine, make_selector
 from earl_trainer.models.load import load_folder, load_model
 from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
-from earl_trainer.phases import RL, WARMUP, Phase, plan_phases
+from earl_trainer.phases import RL, TEACHER, WARMUP, Phase, plan_phases
+from earl_trainer.preference.setup import check_data
+from earl_trainer.rewards.learning import check_pairs
 from earl_trainer.rewards.setup import check_reward_functions
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
@@ -65,10 +67,13 @@ def assemble_run(
     # A run that was interrupted before its first checkpoint begins anew.
     checkpoint = _checkpoints(config, folder).latest() if resume else None
     run = assemble_worker(config, folder, checkpoint=checkpoint, rank=0)
+    chat = ChatFormat(run.tokenizer)
+    check_data(config, chat)
+    check_pairs(config, chat)
     context_note = check_context(
         config,
         run.game,
-        ChatFormat(run.tokenizer),
+        chat,
         run.model,
         capacity_tokens=run.engine.capacity_tokens,
     )
@@ -179,11 +184,15 @@ def _have_own_gpus(config: RunConfig) -> bool:
 def _make_phases(
     config: RunConfig, game: Game, chat: ChatFormat, engine: Engine
 ) -> tuple[Phase, ...]:
+    def scripted(player: str) -> ScriptedPolicy:
+        return ScriptedPolicy(make_opponent(player), game=game, chat=chat)
+
     return plan_phases(
         config,
         {
-            WARMUP: ScriptedPolicy(make_opponent(config.warmup.player), game=game, chat=chat),
+            WARMUP: scripted(config.warmup.player),
             RL: LanguagePolicy(engine, temperature=config.rollout.temperature),
+            TEACHER: scripted(config.preference.player),
         },
     )
 

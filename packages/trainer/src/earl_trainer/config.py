@@ -12,7 +12,8 @@ from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.config_fields import AUTO, NonNegativeInt, PositiveFloat, PositiveInt, section
 from earl_trainer.evaluation.config import EvaluationConfig
 from earl_trainer.learner.config import LearnerConfig, WarmupConfig
-from earl_trainer.rewards.config import RewardConfig
+from earl_trainer.preference.config import PreferenceConfig
+from earl_trainer.rewards.config import JudgeConfig, RewardConfig, RewardModelConfig
 
 SELF_PLAY = "self"
 """The opponent of a run whose learner plays every seat."""
@@ -36,6 +37,8 @@ class ModelConfig:
     """Positions the tiny model is made for."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Precision of weights and activations; the optimizer's copy is always float32."""
+    reference_dtype: Literal["same", "int8"] = "same"
+    """Precision of the reference policy: that of the model, or linear layers in 8 bits."""
     device: str = "auto"
     """`auto` takes a GPU where there is one; else a torch device such as `cpu` or `cuda:0`."""
 
@@ -176,12 +179,18 @@ class RunConfig:
     """Playing episodes."""
     reward: RewardConfig = RewardConfig()
     """Rewarding episodes."""
+    reward_model: RewardModelConfig = RewardModelConfig()
+    """Learning a reward model."""
+    judge: JudgeConfig = JudgeConfig()
+    """A language model that marks episodes."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
     """The algorithm."""
     advantage: AdvantageConfig = AdvantageConfig()
     """From rewards to advantages."""
     critic: CriticConfig = CriticConfig()
     """The critic, where the algorithm has one."""
+    preference: PreferenceConfig = PreferenceConfig()
+    """Learning from data instead."""
     learner: LearnerConfig = LearnerConfig()
     """The model update."""
     dispatch: DispatchConfig = DispatchConfig()

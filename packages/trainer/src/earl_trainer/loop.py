@@ -47,7 +47,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
             on_turn=lambda progress: display.stage("rollout", progress),
         )
         rewards = rewards_of(rollout.summaries, config.reward)
-    columns = build_columns(rollout.episodes, config.reward)
+    columns = rollout.samples or build_columns(rollout.episodes, config.reward)
     with clock.stage("prepare"):
         display.stage("prepare")
         columns = stages.preparer.prepare(columns)

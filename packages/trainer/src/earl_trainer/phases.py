@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from transformers import PreTrainedModel
@@ -12,7 +12,7 @@ from earl_trainer.algorithms.off_policy import CORRECTIONS, Correction
 from earl_trainer.algorithms.settings import advantage_settings, loss_settings
 from earl_trainer.algorithms.table import ALGORITHMS, Algorithm
 from earl_trainer.config import RunConfig
-from earl_trainer.experience.estimator import Estimator
+from earl_trainer.experience.estimator import Estimator, Untouched
 from earl_trainer.experience.packing import PACKINGS
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.experience.valued_prepare import PreparationStage, ValuedPreparer
@@ -20,14 +20,20 @@ from earl_trainer.learner.critic import ActorCritic, ValueObjective
 from earl_trainer.learner.learner import Learner, UpdateSettings
 from earl_trainer.learner.objective import Objective, PolicyObjective
 from earl_trainer.learner.optimizer import MasterAdamW, learning_rate
+from earl_trainer.preference.baseline import POLICY_LOGPROBS, add_baseline
+from earl_trainer.preference.losses import PreferenceSettings
+from earl_trainer.preference.methods import METHODS, Method, Reference, Source
+from earl_trainer.rewards.learning import PAIRS, REWARD_MODEL, make_objective
 from earl_trainer.rollout.games_schedule import GamesSchedule
-from earl_trainer.rollout.policies import ReplyPolicy
+from earl_trainer.rollout.policies import ReplyPolicy, ScriptedPolicy
 from earl_trainer.rollout.starts import add_greedy, grouped_starts, self_play_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import EpisodeStart
 from earl_trainer.workers.group import ALONE, Group
 
-WARMUP, RL = "warmup", "rl"
+WARMUP, RL, PREFERENCE = "warmup", "rl", "preference"
+TEACHER = "teacher"
+"""Who plays in `PREFERENCE` where the learner is shown games."""
 
 
 @final
@@ -54,6 +60,8 @@ class Phase:
     group_size: int
     peak_lr: float
     lr_warmup_steps: int
+    method: Method | None = None
+    """How to learn from something else than rewards; the algorithm is then imitation."""
 
     @property
     def end_step(self) -> int:
@@ -75,7 +83,15 @@ class Phase:
     @property
     def needs_reference(self) -> bool:
         """Whether the update compares with the policy from before the phase."""
+        if self.method is not None:
+            return self.method.reference is Reference.BEFORE
         return self.algorithm.reinforces and self.kl_coefficient > 0.0
+
+    @property
+    def asks_engine(self) -> bool:
+        """Whether its steps generate anything, which takes the newest weights."""
+        generates = self.method is not None and self.method.generates
+        return generates or not isinstance(self.policy, ScriptedPolicy)
 
     def starts(self, seed: int, step: int, *, num_seats: int) -> list[EpisodeStart]:
         """Plan the episodes of one step."""
@@ -106,10 +122,19 @@ class Phase:
         )
 
     def make_preparer(
-        self, config: RunConfig, model: PreTrainedModel, reference: PreTrainedModel | None
+        self,
+        config: RunConfig,
+        model: PreTrainedModel,
+        reference: PreTrainedModel | None,
+        workers: Group = ALONE,
     ) -> Preparer:
         """Make the preparation stage: it scores with the models whose log-probs the loss needs."""
         scorers: dict[str, PreTrainedModel] = {}
+        judges = self.method is not None and self.method.source is Source.JUDGED
+        if judges:
+            scorers[POLICY_LOGPROBS] = model
+        if self.method is not None and self.method.reference is Reference.STEP:
+            scorers["reference_logprobs"] = model
         if self.needs_old_logprobs:
             scorers["old_logprobs"] = model
         if reference is not None:
@@ -118,12 +143,15 @@ class Phase:
             scorers,
             temperature=config.rollout.temperature,
             max_tokens=config.learner.max_microbatch_tokens,
+            finish=(lambda columns: add_baseline(columns, workers)) if judges else None,
         )
 
     def make_estimator(
         self, config: RunConfig, *, num_seats: int, workers: Group = ALONE
-    ) -> Estimator:
-        """Make the stage that turns rewards into advantages."""
+    ) -> Estimator | Untouched:
+        """Make the stage that turns rewards into advantages, where rewards are learned from."""
+        if self.method is not None and not self.method.imitates_games(config.preference.data):
+            return Untouched()
         return Estimator(
             self.algorithm,
             advantage_settings(
@@ -153,24 +181,10 @@ class Phase:
             critic: The critic's, where the algorithm has one.
             workers: That learn.
         """
-        own = self.algorithm.aggregation
         policy = _make_learner(
             config,
             model,
-            PolicyObjective(
-                function=self.algorithm.loss,
-                settings=loss_settings(
-                    config.algorithm,
-                    self.algorithm,
-                    correction=self.correction,
-                    kl_coefficient=self.kl_coefficient,
-                ),
-                aggregation=find_aggregation(
-                    config.algorithm.aggregation or own,
-                    max_tokens=config.rollout.max_context_tokens,
-                ),
-                temperature=config.rollout.temperature,
-            ),
+            self._objective(config),
             workers,
         )
         if critic is None:
@@ -181,6 +195,35 @@ class Phase:
             _make_learner(config, critic, objective, workers),
             model=critic,
             lr_ratio=config.critic.lr_ratio,
+        )
+
+
+    def _objective(self, config: RunConfig) -> Objective:
+        if self.name == REWARD_MODEL:
+            return make_objective(config.reward_model)
+        if self.method is not None and not self.method.imitates:
+            rules = config.preference
+            settings = PreferenceSettings(
+                beta=rules.beta,
+                margin=rules.margin,
+                label_smoothing=rules.label_smoothing,
+                desirable_weight=rules.desirable_weight,
+                undesirable_weight=rules.undesirable_weight,
+            )
+            return self.method.objective(settings, temperature=config.rollout.temperature)
+        return PolicyObjective(
+            function=self.algorithm.loss,
+            settings=loss_settings(
+                config.algorithm,
+                self.algorithm,
+                correction=self.correction,
+                kl_coefficient=self.kl_coefficient,
+            ),
+            aggregation=find_aggregation(
+                config.algorithm.aggregation or self.algorithm.aggregation,
+                max_tokens=config.rollout.max_context_tokens,
+            ),
+            temperature=config.rollout.temperature,
         )
 
 
@@ -215,7 +258,7 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
 
     Args:
         config: The run.
-        policies: Who plays in `WARMUP` and in `RL`.
+        policies: Who plays in `WARMUP` and in `RL`; and as `TEACHER`, where there is to be one.
     """
     most_games, ramp_steps = config.rollout.games_per_episode, config.rollout.games_ramp_steps
     warmup = Phase(
@@ -252,7 +295,38 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         peak_lr=config.learner.lr,
         lr_warmup_steps=config.learner.lr_warmup_steps,
     )
-    return warmup, reinforcement
+    first = [warmup]
+    rules = config.reward_model
+    if rules.num_steps:
+        first.append(
+            replace(
+                reinforcement,
+                name=REWARD_MODEL,
+                num_steps=rules.num_steps,
+                algorithm=warmup.algorithm,
+                correction=warmup.correction,
+                kl_coefficient=0.0,
+                num_episodes=rules.num_episodes,
+                peak_lr=rules.lr,
+                lr_warmup_steps=rules.lr_warmup_steps,
+                method=PAIRS,
+            )
+        )
+        reinforcement = replace(reinforcement, first_step=first[-1].end_step)
+    method = METHODS.get(config.preference.name)
+    if method is None:
+        return *first, reinforcement
+    teacher = method.is_taught(config.preference.data)
+    preference = replace(
+        reinforcement,
+        name=PREFERENCE,
+        policy=policies[TEACHER if teacher else RL],
+        algorithm=warmup.algorithm,
+        correction=warmup.correction,
+        kl_coefficient=0.0,
+        method=method,
+    )
+    return *first, preference
 
 
 def freeze_copy(model: PreTrainedModel) -> PreTrainedModel:

@@ -17,6 +17,7 @@ from earl_envs.opponents.pool import OpponentPool
 from earl_envs.record import start_position
 
 from earl_trainer.config import PAST_MODELS, SELF_PLAY, RunConfig
+from earl_trainer.preference.methods import METHODS
 
 _OWN = (SELF_PLAY, *PAST_MODELS)
 _POOL = "pool"
@@ -43,6 +44,9 @@ def check_players(config: RunConfig, game: Game) -> None:
     if config.match_opponent != config.opponent:
         _check_move(config.match_opponent, config, game)
     _check_move(config.warmup.player, config, game)
+    method = METHODS.get(config.preference.name)
+    if method is not None and method.is_taught(config.preference.data):
+        _check_move(config.preference.player, config, game)
 
 
 def _check_own(config: RunConfig, game: Game) -> None:

@@ -11,6 +11,8 @@ from earl_trainer.config import (
 )
 from earl_trainer.evaluation.config import EvaluationConfig
 from earl_trainer.learner.config import LearnerConfig, WarmupConfig
+from earl_trainer.preference.recipes import OFFLINE_RECIPES
+from earl_trainer.rewards.recipes import REWARD_RECIPES
 
 DEFAULT_RECIPE = "tictactoe-tiny"
 
@@ -73,6 +75,8 @@ RECIPES: dict[str, RunConfig] = {
             max_staleness=2,
             selector=SelectorConfig(profile="none"),
         ),
+        *OFFLINE_RECIPES,
+        *REWARD_RECIPES,
     )
 }
 

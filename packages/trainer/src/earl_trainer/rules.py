@@ -16,7 +16,8 @@ from earl_trainer.config import RunConfig
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.players import check_players
-from earl_trainer.rewards.function import parse_functions
+from earl_trainer.preference.check import check_preference
+from earl_trainer.rewards.check import check_rewards
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.limits import context_share
 from earl_trainer.serving.check import check_servers
@@ -31,7 +32,8 @@ def check_config(config: RunConfig) -> None:
     game = make_game(config.env)
     check_algorithm(config)
     check_model_name(config.model.name)
-    _check_rewards(config)
+    check_rewards(config)
+    check_preference(config)
     if config.rollout.max_context_tokens > config.learner.max_microbatch_tokens:
         raise ValueError(
             "a sequence is computed in one piece: learner.max_microbatch_tokens must be at least "
@@ -58,16 +60,6 @@ def check_config(config: RunConfig) -> None:
     # Last, as a search takes its time to make a move.
     check_players(config, game)
     check_servers(config)
-
-
-def _check_rewards(config: RunConfig) -> None:
-    rules = config.reward
-    functions = parse_functions(rules.functions)
-    if not rules.game_weight and not any(function.weight for function in functions):
-        raise ValueError(
-            "something must be rewarded: reward.game_weight or the weight of a function must not "
-            f"be 0, got reward.functions {rules.functions}"
-        )
 
 
 def _check_ranks(config: RunConfig) -> None:

@@ -19,25 +19,29 @@ from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
 from earl_trainer.engines import go_by_profile
 from earl_trainer.evaluation.match import MatchResult
-from earl_trainer.experience.estimator import Estimator
+from earl_trainer.experience.estimator import Estimator, Untouched
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.learner.critic import ActorCritic, make_critic
 from earl_trainer.learner.learner import AbsentLearner, Learner
+from earl_trainer.models.int8 import quantise
 from earl_trainer.models.load import load_folder
 from earl_trainer.phases import RL, Phase, add_values, freeze_copy
+from earl_trainer.preference.setup import make_collection
 from earl_trainer.preparation import make_rank_preparer
 from earl_trainer.profiling.choice import find_or_measure
 from earl_trainer.profiling.setup import make_setup
-from earl_trainer.rewards.setup import make_judge
+from earl_trainer.rewards.learning import REWARD_MODEL, labelling
+from earl_trainer.rewards.own_model import OwnRewardModel
+from earl_trainer.rewards.setup import make_judge, score_episodes
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.choice import Choice
 from earl_trainer.rollout.collection import Collection, InlineCollection
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.limits import context_share
-from earl_trainer.rollout.policies import ReplyPolicy, ScriptedPolicy
+from earl_trainer.rollout.policies import LanguagePolicy, ReplyPolicy, ScriptedPolicy
 from earl_trainer.rollout.starts import paired_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.plot import plot_run
@@ -110,7 +114,7 @@ class Stages:
 
     collection: Collection
     preparer: PreparationStage
-    estimator: Estimator
+    estimator: Estimator | Untouched
     feed: LearnerFeed
     learner: Learner | ActorCritic | AbsentLearner
 
@@ -147,10 +151,17 @@ class Run:
     team: Team
     _learner: Learner | ActorCritic | None = None
     _critic: PreTrainedModel | None = None
+    _reward_model: OwnRewardModel = field(init=False)
     _collection: Collection | None = None
     _preparer: PreparationStage | None = None
-    _estimator: Estimator | None = None
+    _estimator: Estimator | Untouched | None = None
     _started_s: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        """Find the reward model that the run learns, if it learns one."""
+        self._reward_model = OwnRewardModel(
+            self.phases, self.model, self.tokenizer, self.resumed_from
+        )
 
     def begin(self) -> None:
         """Give all workers and the engine the weights that the run starts from."""
@@ -188,10 +199,12 @@ class Run:
         self.team.publish(self.model)
         if self._critic is not None:
             self.team.publish(self._critic)
+        if self._reward_model.is_learned_at(self.state.step):
+            self.team.publish(self._reward_model.model)
         collection.publish(self.model, step)
         # Nobody asks the engine while a script plays, until the match that follows.
         if not any(
-            isinstance(phase.policy, ScriptedPolicy) and phase.first_step < step < phase.end_step
+            not phase.asks_engine and phase.first_step < step < phase.end_step
             for phase in self.phases
         ):
             self.engine.load_weights(step)
@@ -308,17 +321,43 @@ class Run:
                 note=self.tracker.display.note,
             )
             self._collection.publish(self.model, self.state.step)
-        else:
-            self._collection = InlineCollection(
-                self.collector,
+            self._collection = self._scored(self._collection)
+        elif phase.method is not None:
+            self._collection = make_collection(
+                labelling(self.config) if phase.name == REWARD_MODEL else self.config,
                 phase,
-                self.team,
-                seed=self.config.seed,
-                num_seats=self.game.num_seats,
-                # What a script plays is imitated, whatever its reward.
-                judge=make_judge(self.config) if phase.name == RL and self.team.plays else None,
+                phase.method,
+                lambda: self._make_inline_collection(phase),
+                chat=ChatFormat(self.tokenizer),
+                policy=LanguagePolicy(self.engine, temperature=self.config.rollout.temperature),
+                team=self.team,
             )
+        else:
+            self._collection = self._make_inline_collection(phase)
         return self._collection
+
+    def _make_inline_collection(self, phase: Phase) -> Collection:
+        # What a script plays is imitated, whatever its reward.
+        rewarded = self.team.plays and not isinstance(phase.policy, ScriptedPolicy)
+        games = InlineCollection(
+            self.collector,
+            phase,
+            self.team,
+            seed=self.config.seed,
+            num_seats=self.game.num_seats,
+            judge=make_judge(self.config) if rewarded else None,
+        )
+        # A reward model learns from what is known without one.
+        return self._scored(games) if rewarded and phase.name != REWARD_MODEL else games
+
+    def _scored(self, games: Collection) -> Collection:
+        return score_episodes(
+            self.config,
+            games,
+            own=self._reward_model,
+            policy=self.model,
+            decode=lambda ids: str(self.tokenizer.decode(list(ids))),
+        )
 
     def _enter_preparer(
         self, phase: Phase, reference: PreTrainedModel | None, *, resumes: bool
@@ -329,7 +368,7 @@ class Run:
             self._preparer.restore(self.state.preparation)
         return self._preparer
 
-    def _enter_estimator(self, phase: Phase, *, resumes: bool) -> Estimator:
+    def _enter_estimator(self, phase: Phase, *, resumes: bool) -> Estimator | Untouched:
         self._estimator = phase.make_estimator(
             self.config, num_seats=self.game.num_seats, workers=self.team.everyone
         )
@@ -339,7 +378,7 @@ class Run:
 
     def _make_preparer(self, phase: Phase, reference: PreTrainedModel | None) -> PreparationStage:
         if self.config.selector.prepare_on == "learner" or not self.team.plays:
-            return phase.make_preparer(self.config, self.model, reference)
+            return phase.make_preparer(self.config, self.model, reference, self.team.everyone)
         return make_rank_preparer(
             self.config,
             self.model,
@@ -352,7 +391,9 @@ class Run:
         )
 
     def _make_learner(self, phase: Phase, *, resumes: bool) -> Learner | ActorCritic:
-        learner = phase.make_learner(self.config, self.model, self._critic, self.team.learners)
+        rewards, step = self._reward_model, self.state.step
+        trained = rewards.model if rewards.is_learned_at(step) else self.model
+        learner = phase.make_learner(self.config, trained, self._critic, self.team.learners)
         if resumes:
             assert self.resumed_from is not None
             learner.load_state_dict(
@@ -376,10 +417,12 @@ class Run:
         if not self.team.plays:
             return self.model  # It has no row to score.
         if resumes:
-            return freeze_copy(load_folder(folder, device=self.config.model.device).model)
-        if self.team.is_first:
-            self.save_model(folder)
-        return freeze_copy(self.model)
+            reference = freeze_copy(load_folder(folder, device=self.config.model.device).model)
+        else:
+            if self.team.is_first:
+                self.save_model(folder)
+            reference = freeze_copy(self.model)
+        return quantise(reference) if self.config.model.reference_dtype == "int8" else reference
 
     def complete_step(self, outcome: StepOutcome, selector: SelectorState) -> None:
         """Move on to the next step: record this one, and save if a checkpoint is due."""
@@ -409,6 +452,7 @@ class Run:
 
     def _write(self, folder: Path) -> None:
         self.save_model(folder / "model")
+        self._reward_model.save(folder, self.state.step)
         if self._learner is not None:
             torch.save(self._learner.state_dict(), folder / _LEARNER_FILE)
         elif self.resumed_from is not None and (self.resumed_from / _LEARNER_FILE).exists():
@@ -423,9 +467,10 @@ class Run:
         self.tokenizer.save_pretrained(folder)
 
     def finish(self) -> Summary:
-        """Write the last checkpoint, the model folder, the plot and `summary.json`."""
+        """Write the last checkpoint, the model folders, the plot and `summary.json`."""
         self.save()
         self.save_model(self.folder / "model")
+        self._reward_model.save(self.folder, self.state.step)
         evaluations = self.state.evaluations
         picture = self.folder / "run.png"
         plot_run(

@@ -32,7 +32,7 @@ Rules = Iterator[tuple[bool, str]]
 def _about_groups(config: RunConfig, algorithm: Algorithm) -> Rules:
     size, normalisation = config.rollout.group_size, config.advantage.normalisation
     yield (
-        algorithm.needs_groups and size < 2,
+        algorithm.needs_groups and size < 2 and config.preference.name == "none",
         f"{algorithm.name} compares the episodes of a group: rollout.group_size must be >= 2, got "
         f"{size}",
     )

@@ -221,6 +221,31 @@ class Estimator:
         return [sum(parts) for parts in zip(*self._workers.all_gather(values), strict=True)]
 
 
+@final
+class Untouched:
+    """The stage of samples that are learned from as they are: no reward, nothing to compare."""
+
+    def __init__(self) -> None:
+        self.figures: dict[str, float] = {}
+
+    def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
+        """Return nothing: one step does not depend on another."""
+        return {}
+
+    def restore(self, values: Mapping[str, Any]) -> None:  # Any: parsed JSON
+        """Do nothing, likewise."""
+
+    def estimate(
+        self,
+        columns: Columns,
+        episodes: Sequence[EpisodeSummary],
+        rewards: Sequence[float | None],
+    ) -> Columns:
+        """Return the samples."""
+        del episodes, rewards
+        return columns
+
+
 def _on_last(
     scores: Float[Tensor, " episodes"], trained: TrainedTokens
 ) -> Float[Tensor, "episodes steps"]:

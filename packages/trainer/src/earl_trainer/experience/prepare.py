@@ -1,6 +1,6 @@
 """The experience preparation stage: log-probs that the loss compares with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, final
 
@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from earl_trainer.experience.packing import pack_first_fit
+from earl_trainer.experience.sequences import sequence_lengths
 from earl_trainer.learner.forward import score
 from earl_trainer.models.attention import use_attention
 
@@ -28,6 +29,7 @@ class Preparer:
         scorers: Name of the column -> the model that computes it; none if the loss needs none.
         temperature: The sampler's.
         max_tokens: Tokens in one forward pass.
+        finish: Makes of the scored samples what the loss looks at; None if that is all of them.
 
     Example:
         >>> preparer = Preparer({"old_logprobs": model}, temperature=1.0, max_tokens=8192)
@@ -35,11 +37,17 @@ class Preparer:
     """
 
     def __init__(
-        self, scorers: Mapping[str, PreTrainedModel], *, temperature: float, max_tokens: int
+        self,
+        scorers: Mapping[str, PreTrainedModel],
+        *,
+        temperature: float,
+        max_tokens: int,
+        finish: Callable[[Columns], Columns] | None = None,
     ) -> None:
         self._scorers = scorers
         self._temperature = temperature
         self._max_tokens = max_tokens
+        self._finish = finish
         self.figures: dict[str, float] = {}
         """Nothing to tell: the degree is that of the process."""
 
@@ -58,7 +66,8 @@ class Preparer:
             )
             for name, model in self._scorers.items()
         }
-        return replace(columns, per_token={**columns.per_token, **scored})
+        columns = replace(columns, per_token={**columns.per_token, **scored})
+        return columns if self._finish is None else self._finish(columns)
 
 
 @torch.no_grad()
@@ -85,7 +94,7 @@ def score_columns(
             model,
             part.per_token["token_ids"].long().to(model.device),
             part.per_token["mask"].to(model.device),
-            part.lengths,
+            sequence_lengths(part),
             temperature=temperature,
         )
         parts.append(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from earl_trainer.rewards.outcome import Judgement, RewardOutcome
+from earl_trainer.rewards.shipped import SHIPPED
 from earl_trainer.rewards.transcript import Transcript
 
 RewardCallable = Callable[[Transcript], object]
@@ -29,7 +30,7 @@ class RewardFunction:
 
 
 def parse_functions(texts: Sequence[str]) -> list[RewardFunction]:
-    """Read `package.module:function=weight`; without a weight it is 1.
+    """Read `package.module:function=weight`, or a name of `SHIPPED` so; without a weight it is 1.
 
     Raises:
         ValueError: If one is written otherwise, or two have one name.
@@ -44,6 +45,7 @@ def parse_functions(texts: Sequence[str]) -> list[RewardFunction]:
 
 def _parse(text: str) -> RewardFunction:
     target, _, weight_text = text.partition("=")
+    target = SHIPPED.get(target, target)
     module, _, name = target.partition(":")
     try:
         weight = float(weight_text or 1.0)
@@ -52,8 +54,8 @@ def _parse(text: str) -> RewardFunction:
     well_formed = all(part.isidentifier() for part in (*module.split("."), name))
     if not well_formed or not math.isfinite(weight):
         raise ValueError(
-            "a reward function is written package.module:function=weight with a finite weight, "
-            f"got {text!r}"
+            "a reward function is written package.module:function=weight with a finite weight, or "
+            f"is one of {', '.join(SHIPPED)}, got {text!r}"
         )
     return RewardFunction(target=target, weight=weight)
 

@@ -1,14 +1,28 @@
-"""The judge of a run, from its config."""
+"""What rewards a run's episodes, from its config."""
 
+import copy
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from threading import Event
 
+from transformers import PreTrainedModel
+
 from earl_trainer.config import RunConfig
+from earl_trainer.models.int8 import quantise
 from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rewards.function import parse_functions
+from earl_trainer.rewards.generative_judge import DEFAULT_TEMPLATE, GenerativeJudge
 from earl_trainer.rewards.judge import Judge
 from earl_trainer.rewards.limits import RewardLimits
+from earl_trainer.rewards.model import load_reward_model
+from earl_trainer.rewards.model_scorer import OWN, ModelScorer, parse_models
+from earl_trainer.rewards.own_model import OwnRewardModel
 from earl_trainer.rewards.process import RewardProcess, RewardStartError
+from earl_trainer.rewards.scored_collection import ScoredCollection
+from earl_trainer.rewards.scorer import Scorer
 from earl_trainer.rewards.service import RewardService
+from earl_trainer.rollout.collection import Collection
+from earl_trainer.types import RunFailedError
 
 _CHECK_TIMEOUT_S = 120.0
 
@@ -48,6 +62,81 @@ def make_judge(config: RunConfig) -> Judge | None:
         game_id=config.env,
         on_failure=rules.on_failure,
         timeout_s=config.dispatch.timeout_s,
+    )
+
+
+def score_episodes(
+    config: RunConfig,
+    games: Collection,
+    *,
+    own: OwnRewardModel,
+    policy: PreTrainedModel,
+    decode: Callable[[Sequence[int]], str],
+) -> Collection:
+    """Have the episodes of a collection scored by what the config names, if it names anything.
+
+    Args:
+        config: The run.
+        games: Plays.
+        own: The reward model that the run has learned.
+        policy: Whose tokens the models read.
+        decode: Turns tokens into text.
+
+    Raises:
+        RunFailedError: If a reward model cannot be loaded, or reads other tokens.
+    """
+    scorers: list[Scorer] = []
+    if config.reward.models:
+        scorers.append(_make_model_scorer(config, own, policy))
+    if config.judge.url:
+        scorers.append(_make_generative_judge(config, decode))
+    if not scorers:
+        return games
+    return ScoredCollection(games, scorers, on_failure=config.reward.on_failure)
+
+
+def _make_model_scorer(
+    config: RunConfig, own: OwnRewardModel, policy: PreTrainedModel
+) -> ModelScorer:
+    rules, models = config.reward, list[tuple[PreTrainedModel, float]]()
+    for named in parse_models(rules.models):
+        try:
+            model = (
+                own.model
+                if named.folder == OWN
+                else load_reward_model(named.folder, device=policy.device)
+            )
+        except ValueError as error:
+            raise RunFailedError(str(error)) from error
+        if model.config.vocab_size != policy.config.vocab_size:
+            raise RunFailedError(
+                f"a reward model reads the tokens of the policy: its vocabulary must have "
+                f"{policy.config.vocab_size} of them, that of {named.folder!r} has "
+                f"{model.config.vocab_size}"
+            )
+        if rules.model_dtype == "int8":
+            model = quantise(copy.deepcopy(model))
+        models.append((model, named.weight))
+    return ModelScorer(
+        models,
+        ensemble=rules.ensemble,
+        doubt=rules.doubt,
+        max_tokens=config.learner.max_microbatch_tokens,
+    )
+
+
+def _make_generative_judge(
+    config: RunConfig, decode: Callable[[Sequence[int]], str]
+) -> GenerativeJudge:
+    rules = config.judge
+    return GenerativeJudge(
+        rules.url,
+        model=rules.model,
+        weight=rules.weight,
+        template=Path(rules.template).read_text() if rules.template else DEFAULT_TEMPLATE,
+        decode=decode,
+        timeout_s=rules.timeout_s,
+        max_concurrent=rules.max_concurrent,
     )
 
 

@@ -72,6 +72,10 @@ class ChatFormat:
     def start(self, system: str, user: str) -> Dialogue:
         """Open a conversation with a system message (none if empty) and the first user message."""
         messages = (("system", system), ("user", user)) if system else (("user", user),)
+        return self.open(messages)
+
+    def open(self, messages: tuple[tuple[str, str], ...]) -> Dialogue:
+        """Take up a conversation of (role, text), up to its next reply."""
         return Dialogue(messages=messages, prompt_ids=self._prompt_ids(messages))
 
     def extend(self, dialogue: Dialogue, reply_ids: Sequence[int], user: str) -> Dialogue:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from earl_dispatch import Columns
 from earl_envs import Failure, Game, Opponent
 
 from earl_trainer.rollout.chat import ChatFormat
@@ -25,6 +26,8 @@ class Rollout:
     peak_resident_tokens: int
     """The most tokens of the policy's contexts, whoever it plays for, in flight at one time. Where
     every context has an equal share: what shares would take that cut none of them."""
+    samples: Columns | None = None
+    """What is learned from, where that is no matter of the episodes' advantages."""
 
     @property
     def summaries(self) -> list[EpisodeSummary]:

@@ -1,5 +1,6 @@
 """JSON over HTTP, to a server that may be gone."""
 
+from collections.abc import Mapping
 from typing import Any, final
 
 import httpx
@@ -25,11 +26,15 @@ class JsonClient:
     Args:
         url: Of the server, such as `http://host:8000`.
         timeout_s: Longest time that an answer may take.
+        headers: Sent with every request.
     """
 
-    def __init__(self, url: str, *, timeout_s: float | int) -> None:
+    def __init__(
+        self, url: str, *, timeout_s: float | int, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         self._timeout_s = timeout_s
+        self._headers = headers
         self._client: httpx.AsyncClient | None = None
 
     async def get(self, path: str) -> Any:  # noqa: ANN401 - parsed JSON
@@ -104,6 +109,7 @@ class JsonClient:
             self._client = httpx.AsyncClient(
                 # Servers are machines of the run: what a browser goes through is none of theirs.
                 trust_env=False,
+                headers=self._headers,
                 limits=httpx.Limits(max_connections=None, keepalive_expiry=_KEEP_IDLE_S),
             )
         return self._client

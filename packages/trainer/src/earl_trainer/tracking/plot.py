@@ -85,6 +85,7 @@ def _draw_cuts(axes: Axes, rows: Sequence[Row]) -> None:
 
 def _draw_resident(axes: Axes, rows: Sequence[Row]) -> None:
     """Draw what the contexts in flight wanted, what the degree held, and where that changed."""
+    rows = [row for row in rows if "context/resident_tokens" in row]
     steps = [row["step"] for row in rows]
     held = [row["context/resident_tokens"] for row in rows]
     room = [row["selector/capacity_tokens"] for row in rows]

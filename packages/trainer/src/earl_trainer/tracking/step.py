@@ -84,8 +84,13 @@ class StepOutcome:
         """The reward of each episode, None where a function failed."""
         return [reward for share in self.shares for reward in share.rewards]
 
-    def report(self) -> ContextReport:
-        """Report to the selector the contexts of one engine, that of the fullest worker."""
+    def report(self) -> ContextReport | None:
+        """Report to the selector the contexts of one engine, that of the fullest worker.
+
+        There is nothing to report of a step in which nothing was played.
+        """
+        if not self.episodes:
+            return None
         fullest = max(self.shares, key=lambda share: share.peak_resident_tokens)
         return self._report_on(fullest.episodes, fullest.peak_resident_tokens)
 
@@ -111,8 +116,9 @@ class StepOutcome:
     def record(self) -> StepRecord:
         """Gather the figures of all stages."""
         counts = TokenCounts.total([share.counts for share in self.shares])
-        decision, switch = self.choice.decision.observe(self.report()), self.choice.switch
-        resident_tokens = max(share.peak_resident_tokens for share in self.shares)
+        report, decision, switch = self.report(), self.choice.decision, self.choice.switch
+        if report is not None:
+            decision = decision.observe(report)
         # A stage takes as long as it takes the slowest.
         slowest = {
             stage: max(share.seconds[stage] for share in self.shares)
@@ -130,11 +136,7 @@ class StepOutcome:
             decision_json=json.dumps(decision.to_dict()),
             limit_notice=decision.limit_notice,
             metrics={
-                **episode_metrics(self.episodes, self.rewards),
-                **judgement_metrics([
-                    each.judgement for each in self.episodes if each.judgement is not None
-                ]),
-                **context_metrics(self._report_on(self.episodes, resident_tokens)),
+                **self._played_metrics(),
                 **selector_metrics(decision),
                 **dispatch_metrics(self.delivery),
                 **counts.metrics(),
@@ -146,3 +148,16 @@ class StepOutcome:
                 **self.prepared,
             },
         )
+
+    def _played_metrics(self) -> dict[str, float]:
+        """Return the figures of the episodes, if there are any."""
+        if not self.episodes:
+            return {}
+        resident_tokens = max(share.peak_resident_tokens for share in self.shares)
+        return {
+            **episode_metrics(self.episodes, self.rewards),
+            **judgement_metrics([
+                each.judgement for each in self.episodes if each.judgement is not None
+            ]),
+            **context_metrics(self._report_on(self.episodes, resident_tokens)),
+        }

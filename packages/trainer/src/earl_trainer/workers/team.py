@@ -101,12 +101,16 @@ class Team:
     def share(self, starts: Sequence[EpisodeStart]) -> list[EpisodeStart]:
         """Return this worker's part: consecutive tables, all workers' about equally many."""
         tables = list(dict.fromkeys(start.table for start in starts))
+        mine = {tables[place] for place in self.span(len(tables))}
+        return [start for start in starts if start.table in mine]
+
+    def span(self, count: int) -> range:
+        """Return this worker's part of so many things, all workers' about equally many."""
         first, end = (
-            min(rank, self.num_rollout_workers) * len(tables) // self.num_rollout_workers
+            min(rank, self.num_rollout_workers) * count // self.num_rollout_workers
             for rank in (self.rank, self.rank + 1)
         )
-        mine = set(tables[first:end])
-        return [start for start in starts if start.table in mine]
+        return range(first, end)
 
     def publish(self, model: nn.Module) -> None:
         """Give the first worker's weights to the workers that do not learn themselves."""

@@ -1,0 +1,1 @@
+"""Learning from data: demonstrations, and answers of which one is better than the other."""

@@ -1,0 +1,172 @@
+"""Collections of samples that need no advantages: read from data, or made of games."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar, final
+
+import numpy as np
+from earl_dispatch import Columns
+from torch import nn
+
+from earl_trainer.rollout.collection import Collection
+from earl_trainer.rollout.collector import Rollout
+from earl_trainer.seeding import derive_seed
+from earl_trainer.types import RunFailedError
+from earl_trainer.workers.team import Team
+
+Example = TypeVar("Example")
+
+
+@final
+class DataCollection(Generic[Example]):
+    """Takes every step's samples from a data set, pass after pass, each shuffled anew.
+
+    Which examples a step takes depends on its number alone, so that a run that goes on repeats and
+    leaves out none.
+
+    Args:
+        examples: The whole data set, at least one.
+        build: Makes rows of some of them, maybe none; it is told the number of the step.
+        per_step: Examples of a step.
+        first_step: Of the phase.
+        seed: Of the shuffles.
+        team: Whose share this worker takes; one at least must have a row.
+        wanted: What there is none of when no worker has a row, in words.
+    """
+
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        build: Callable[[Sequence[Example], int], Columns],
+        *,
+        per_step: int,
+        first_step: int,
+        seed: int,
+        team: Team,
+        wanted: str,
+    ) -> None:
+        self._examples = examples
+        self._build = build
+        self._per_step = per_step
+        self._first_step = first_step
+        self._seed = seed
+        self._team = team
+        self._wanted = wanted
+        self.figures: Mapping[str, float] = {}
+
+    def collect(
+        self,
+        step: int,
+        *,
+        share_tokens: int | None,
+        max_responses: int | None = None,
+        on_turn: Callable[[str], None],
+    ) -> Rollout:
+        """Take this worker's share of the step's examples; nothing is played."""
+        del share_tokens, max_responses, on_turn
+        places = places_of_step(
+            len(self._examples),
+            step - self._first_step,
+            per_step=self._per_step,
+            seed=self._seed,
+        )
+        own = [self._examples[places[index]] for index in self._team.span(len(places))]
+        samples = self._build(own, step)
+        _check_any(samples, self._team, self._wanted)
+        self.figures = {"preference/rows": float(samples.num_rows)}
+        return Rollout(episodes=[], peak_resident_tokens=0, samples=samples)
+
+    def publish(self, model: nn.Module, version: int) -> None:
+        """Do nothing: nobody plays."""
+
+    def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
+        """Return nothing: the step says what comes next."""
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+
+def places_of_step(num_examples: int, step: int, *, per_step: int, seed: int) -> list[int]:
+    """Return which examples a step takes, of an endless row of shuffled passes.
+
+    Args:
+        num_examples: Of the data set, at least 1.
+        step: From 0.
+        per_step: Examples of a step; more than there are take several passes.
+        seed: Of the shuffles.
+    """
+    orders: dict[int, list[int]] = {}
+    places: list[int] = []
+    for position in range(step * per_step, (step + 1) * per_step):
+        epoch, place = divmod(position, num_examples)
+        if epoch not in orders:
+            rng = np.random.default_rng(derive_seed(seed, "data", epoch))
+            orders[epoch] = rng.permutation(num_examples).tolist()
+        places.append(orders[epoch][place])
+    return places
+
+
+@final
+class PlayedCollection:
+    """Makes every step's samples of the games that another collection plays.
+
+    Args:
+        games: Plays; closed with this.
+        build: Makes rows of a step's games, maybe none.
+        team: The workers, of which one at least must have a row.
+        wanted: What there is none of when no worker has a row, in words.
+    """
+
+    def __init__(
+        self,
+        games: Collection,
+        build: Callable[[Rollout, int], Columns],
+        *,
+        team: Team,
+        wanted: str,
+    ) -> None:
+        self._games = games
+        self._build = build
+        self._team = team
+        self._wanted = wanted
+        self._num_rows = 0
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Those of the games, and how many rows this worker made of them."""
+        return {**self._games.figures, "preference/rows": float(self._num_rows)}
+
+    def collect(
+        self,
+        step: int,
+        *,
+        share_tokens: int | None,
+        max_responses: int | None = None,
+        on_turn: Callable[[str], None],
+    ) -> Rollout:
+        """Play, and make rows of what was played."""
+        rollout = self._games.collect(
+            step, share_tokens=share_tokens, max_responses=max_responses, on_turn=on_turn
+        )
+        samples = self._build(rollout, step)
+        _check_any(samples, self._team, self._wanted)
+        self._num_rows = samples.num_rows
+        return replace(rollout, samples=samples)
+
+    def publish(self, model: nn.Module, version: int) -> None:
+        """Tell who plays of new weights."""
+        self._games.publish(model, version)
+
+    def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
+        """Return what a run that goes on needs to know of games under way."""
+        return self._games.to_dict()
+
+    def close(self) -> None:
+        """End what plays."""
+        self._games.close()
+
+
+def _check_any(samples: Columns, team: Team, wanted: str) -> None:
+    if not sum(team.everyone.all_gather(samples.num_rows)):
+        raise RunFailedError(f"there is nothing to learn from in this step: no {wanted}")

@@ -1,0 +1,36 @@
+"""Runs that learn what is good, and then do it."""
+
+from earl_trainer.algorithms.config import AlgorithmConfig
+from earl_trainer.config import ModelConfig, RolloutConfig, RunConfig, SelectorConfig
+from earl_trainer.evaluation.config import EvaluationConfig
+from earl_trainer.learner.config import LearnerConfig, WarmupConfig
+from earl_trainer.rewards.config import RewardConfig, RewardModelConfig
+
+
+def _learned(recipe: str, *, reward: RewardConfig, learner: LearnerConfig) -> RunConfig:
+    """A small model from scratch: imitation, then a reward model from pairs of its own games."""
+    return RunConfig(
+        recipe=recipe,
+        model=ModelConfig(num_layers=2),
+        warmup=WarmupConfig(num_steps=150, num_episodes=64),
+        rollout=RolloutConfig(num_episodes=128),
+        reward_model=RewardModelConfig(num_steps=40),
+        reward=reward,
+        algorithm=AlgorithmConfig(name="grpo", kl_coefficient=0.02),
+        learner=learner,
+        selector=SelectorConfig(profile="none"),
+        evaluation=EvaluationConfig(num_games=200),
+    )
+
+
+REWARD_RECIPES: tuple[RunConfig, ...] = (
+    # The reward model alone, as a folder that other runs are rewarded by.
+    _learned("reward-model", reward=RewardConfig(), learner=LearnerConfig(num_steps=0)),
+    # InstructGPT's three steps (arXiv:2203.02155): imitation, a reward model, and reinforcement
+    # learning that sees nothing but the model's rewards, held near to what was imitated.
+    _learned(
+        "tictactoe-rlhf",
+        reward=RewardConfig(game_weight=0.0, models=("own",)),
+        learner=LearnerConfig(num_steps=40),
+    ),
+)

@@ -1,0 +1,14 @@
+"""SHIPPED: reward functions that have a short name."""
+
+from collections.abc import Mapping
+
+_HERE = "earl_trainer.rewards.functions"
+
+SHIPPED: Mapping[str, str] = {
+    "exact_form": f"{_HERE}.reply_form:exact_form",
+    "reply_tokens": f"{_HERE}.reply_length:reply_tokens",
+    "optimal_moves": f"{_HERE}.optimal_moves:optimal_moves",
+    "mathematics": f"{_HERE}.mathematics:mathematics",
+    "unit_tests": f"{_HERE}.unit_tests:unit_tests",
+}
+"""Name -> `module:function`."""
