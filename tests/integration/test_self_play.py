@@ -4,7 +4,7 @@ import json
 import signal
 
 import pytest
-from earl_trainer.experience.samples import build_columns, episode_advantages, rewards_of
+from earl_trainer.experience.samples import build_columns
 from earl_trainer.launch import run_to_end
 
 SELF_PLAY = {"opponent": "self", "learner": {"num_steps": 3}}
@@ -83,10 +83,8 @@ def test_only_a_seats_own_replies_are_trained(tmp_path, small_config, open_run, 
     phase = run.phases[0]
     rollout = run.collector.collect(phase.policy, phase.starts(0, 0, num_seats=2))
     run.tracker.close()
-    episodes, summaries = rollout.episodes, rollout.summaries
-    rewards = rewards_of(summaries, run.config.reward)
-    advantages = episode_advantages(summaries, rewards, run.phases[1].algorithm.advantages)
-    columns = build_columns(episodes, advantages, run.config.reward)
+    episodes = rollout.episodes
+    columns = build_columns(episodes, run.config.reward)
 
     ids = columns.per_token["token_ids"].split(columns.lengths.tolist())
     masks = columns.per_token["mask"].split(columns.lengths.tolist())

@@ -68,7 +68,7 @@ def test_a_pair_is_one_row_of_both_lines():
 
 def test_demonstrations_count_alike():
     columns = demonstration_columns([line([1], [2]), line([3], [4])])
-    assert columns.per_row["advantages"].tolist() == [1.0, 1.0]
+    assert columns.per_token["advantages"].tolist() == [1.0] * columns.num_tokens
     assert columns.lengths.tolist() == [2, 2]
 
 

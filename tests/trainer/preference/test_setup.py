@@ -129,7 +129,7 @@ def test_data_bring_the_rows_that_the_method_wants(collect, tmp_path, tiny_chat,
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     flags = f"--preference {name} --preference.data {path}"
     rollout = collect(flags, policy=Always(tiny_chat.encode_reply("[2]")))
-    wanted = {"sft": "advantages", "spin": "chosen_tokens", "dpo": "chosen_tokens"}
+    wanted = {"sft": "group_tokens", "spin": "chosen_tokens", "dpo": "chosen_tokens"}
     assert wanted.get(name, "mismatched") in rollout.samples.per_row
     assert rollout.samples.num_rows == (8 if name == "kto" else 4)
     assert not rollout.episodes

@@ -1,13 +1,13 @@
 """Scores become part of what is known of an episode, or are counted as failures."""
 
-import math
 from dataclasses import replace
 
 import pytest
-import torch
 from earl_envs import EndReason
-from earl_trainer.algorithms.advantages import group_normalised
-from earl_trainer.experience.samples import episode_advantages, rewards_of
+from earl_trainer.algorithms.settings import AdvantageSettings
+from earl_trainer.algorithms.table import ALGORITHMS
+from earl_trainer.experience.estimator import Estimator
+from earl_trainer.experience.samples import build_columns, rewards_of
 from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rewards.outcome import (
     Judgement,
@@ -84,12 +84,18 @@ def test_what_says_nothing_of_the_policy_is_not_scored(make_episode):
 
 def test_a_failure_is_left_out_of_the_baseline_of_its_group(make_episode):
     """With 0 in its place the others' advantages would be those of a group of three."""
-    episodes = [make_episode(outcome=0.0) for _ in range(3)]
+    episodes = [
+        replace(episode, start=replace(episode.start, episode=number))
+        for number, episode in enumerate(make_episode(outcome=0.0) for _ in range(3))
+    ]
     judged = add_scores(episodes, [Fixed(1.0, FAILED, 3.0)], on_failure="drop")
     summaries = [each.summary for each in judged]
     rewards = rewards_of(summaries, RewardConfig())
     assert rewards == [1.0, None, 3.0]
-    assert episode_advantages(summaries, rewards, group_normalised) == pytest.approx([-1, 0, 1])
-    assert not math.isclose(
-        group_normalised(torch.tensor([1.0, 0.0, 3.0]), torch.zeros(3).long())[0], -1
+    estimator = Estimator(
+        ALGORITHMS["grpo"], AdvantageSettings(normalisation="group"), num_seats=2
     )
+    rows = estimator.estimate(build_columns(judged, RewardConfig()), summaries, rewards)
+    advantages = rows.per_token["advantages"][rows.per_token["mask"]]
+    assert rows.per_row["episode"].tolist() == [0, 2]
+    assert sorted(set(advantages.tolist())) == pytest.approx([-1.0, 1.0])
