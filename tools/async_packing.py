@@ -119,7 +119,7 @@ def play(num_games: Sequence[int]) -> Columns:
         num_games=num_games,
     )
     rollout = collector.collect(ScriptedPolicy(random, game=game, chat=chat), starts)
-    return build_columns(rollout.episodes, [1.0] * len(num_games), RewardConfig())
+    return build_columns(rollout.episodes, RewardConfig())
 
 
 def packed_loss(model: PreTrainedModel, part: Columns) -> Tensor:

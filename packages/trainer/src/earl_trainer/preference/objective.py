@@ -35,7 +35,7 @@ class PairObjective:
 
     def weigh(self, minibatch: Columns) -> tuple[Float[Tensor, " tokens"], Float[Tensor, ""]]:
         """Weigh pairs alike, but for those without a trained token."""
-        return sequence_mean(minibatch.per_token["mask"], minibatch.lengths)
+        return sequence_mean(minibatch.per_token["mask"], minibatch.lengths, minibatch.per_row)
 
     def loss(self, model: PreTrainedModel, part: Columns) -> Terms:
         """Return the weighted sum of the losses of pairs, and what they were told apart by."""
@@ -68,7 +68,7 @@ class JudgedObjective:
 
     def weigh(self, minibatch: Columns) -> tuple[Float[Tensor, " tokens"], Float[Tensor, ""]]:
         """Weigh answers alike, but for those without a trained token."""
-        return sequence_mean(minibatch.per_token["mask"], minibatch.lengths)
+        return sequence_mean(minibatch.per_token["mask"], minibatch.lengths, minibatch.per_row)
 
     def loss(self, model: PreTrainedModel, part: Columns) -> Terms:
         """Return the weighted sum of the losses of answers, and how far apart good and bad are."""

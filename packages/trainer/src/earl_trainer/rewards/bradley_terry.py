@@ -55,7 +55,7 @@ class BradleyTerryObjective:
 
     def weigh(self, minibatch: Columns) -> tuple[Float[Tensor, " tokens"], Float[Tensor, ""]]:
         """Weigh pairs alike."""
-        return sequence_mean(minibatch.per_token["mask"], minibatch.lengths)
+        return sequence_mean(minibatch.per_token["mask"], minibatch.lengths, minibatch.per_row)
 
     def loss(self, model: PreTrainedModel, part: Columns) -> Terms:
         """Return the weighted sum of the losses of pairs, and how well these are told apart.
