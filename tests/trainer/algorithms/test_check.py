@@ -21,7 +21,8 @@ def test_every_algorithm_fits_the_run_as_it_is(name):
 @pytest.mark.parametrize("name", GROUPS)
 def test_a_group_of_one_is_refused_where_groups_are_compared(name):
     config = configured(f"--algorithm {name} --rollout.group-size 1")
-    with pytest.raises(ValueError, match=rf"{re.escape(name)}.*rollout.group_size must be >= 2, got 1"):
+    rule = rf"{re.escape(name)}.*rollout.group_size must be >= 2, got 1"
+    with pytest.raises(ValueError, match=rule):
         check_algorithm(config)
 
 
