@@ -1,0 +1,52 @@
+import pytest
+from earl_trainer.config import RunConfig
+from earl_trainer.overrides import parse_flags, resolve
+from earl_trainer.preference.check import check_preference
+from earl_trainer.rules import check_config
+
+REFUSALS = [
+    (
+        "--preference.data pairs.jsonl",
+        "grpo learns from episodes and not from data: preference.data needs a preference.name, one "
+        "of sft, rft, dpo,",
+    ),
+    ("--preference rft --preference.data a.jsonl", "rft learns from the policy's own games"),
+    ("--preference dpo --rollout.group-size 1", "dpo pairs the episodes of a group"),
+    ("--preference dpo --preference.margin 1", "dpo has no margin: preference.margin must be 0.0"),
+    ("--preference ipo --preference.label-smoothing 0.1", "ipo has no label_smoothing"),
+    ("--preference sft --preference.threshold 0.5", "sft has no threshold"),
+    ("--preference dpo --preference.desirable-weight 2", "dpo has no desirable_weight"),
+    ("--preference dpo --max-staleness 1", "dpo needs generation and learning to take turns"),
+    ("--preference kto --algorithm.kl-coefficient 0.1", "kto needs algorithm.kl_coefficient 0"),
+    (
+        "--preference spin --learner.max-microbatch-tokens 511",
+        "learner.max_microbatch_tokens must be at least twice rollout.max_context_tokens, 512, got "
+        "511",
+    ),
+    ("--preference sft --preference.player nobody", "unknown opponent 'nobody'"),
+]
+
+
+@pytest.mark.parametrize(("flags", "message"), REFUSALS)
+def test_what_does_not_fit_is_refused_with_its_rule(flags, message):
+    config = resolve(RunConfig(), parse_flags(flags.split()))
+    with pytest.raises(ValueError) as error:
+        check_config(config)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "",
+        "--preference dpo --preference.label-smoothing 0.1",
+        "--preference spin --preference.label-smoothing 0.1",
+        "--preference simpo --preference.margin 1",
+        "--preference kto --preference.threshold 0.5 --preference.desirable-weight 2",
+        "--preference sft --rollout.group-size 1",
+        # Data are no episodes: there is no group.
+        "--preference dpo --preference.data a.jsonl --rollout.group-size 1",
+    ],
+)
+def test_what_fits_is_accepted(flags):
+    check_preference(resolve(RunConfig(), parse_flags(flags.split())))
