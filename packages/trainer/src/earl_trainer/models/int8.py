@@ -33,7 +33,8 @@ class Int8Linear(nn.Module):
         self.bias: Tensor | None
         self.register_buffer("quantised", (weight / scale).round().to(torch.int8))
         self.register_buffer("scale", scale.to(layer.weight.dtype))
-        bias: Tensor | None = layer.bias  # Which the library's own type leaves out.
+        # By its name, as the library's type of the attribute leaves out that there may be none.
+        bias = dict(layer.named_parameters()).get("bias")
         self.register_buffer("bias", None if bias is None else bias.detach().clone())
 
     def forward(self, inputs: Float[Tensor, "... in_features"]) -> Float[Tensor, "... out"]:
