@@ -142,6 +142,6 @@ def test_rows_without_a_trained_token_do_not_count():
     columns = pair_columns([PAIRS[0], (line(1, 2, num_prompt=2), line(1, 3, num_prompt=2))])
     objective = PairObjective(function=dpo, settings=SETTINGS, temperature=1.0)
     weights, total = objective.weigh(columns)
-    expected, _ = sequence_mean(columns.per_token["mask"], columns.lengths)
+    expected, _ = sequence_mean(columns.per_token["mask"], columns.lengths, columns.per_row)
     assert total.item() == 1.0
     assert torch.equal(weights, expected)

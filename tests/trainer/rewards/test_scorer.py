@@ -92,9 +92,7 @@ def test_a_failure_is_left_out_of_the_baseline_of_its_group(make_episode):
     summaries = [each.summary for each in judged]
     rewards = rewards_of(summaries, RewardConfig())
     assert rewards == [1.0, None, 3.0]
-    estimator = Estimator(
-        ALGORITHMS["grpo"], AdvantageSettings(normalisation="group"), num_seats=2
-    )
+    estimator = Estimator(ALGORITHMS["grpo"], AdvantageSettings(normalisation="group"), num_seats=2)
     rows = estimator.estimate(build_columns(judged, RewardConfig()), summaries, rewards)
     advantages = rows.per_token["advantages"][rows.per_token["mask"]]
     assert rows.per_row["episode"].tolist() == [0, 2]

@@ -197,7 +197,6 @@ class Phase:
             lr_ratio=config.critic.lr_ratio,
         )
 
-
     def _objective(self, config: RunConfig) -> Objective:
         if self.name == REWARD_MODEL:
             return make_objective(config.reward_model)
