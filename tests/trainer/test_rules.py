@@ -120,8 +120,8 @@ REFUSALS = [
     ),
     (
         "--reward.functions my_rewards.brevity",
-        "a reward function is written package.module:function=weight with a finite weight, got "
-        "'my_rewards.brevity'",
+        "a reward function is written package.module:function=weight with a finite weight, or is "
+        "one of exact_form, ",
     ),
     (
         "--reward.functions a:style,b:style=2",
@@ -129,7 +129,8 @@ REFUSALS = [
     ),
     (
         "--reward.game-weight 0 --reward.functions a:style=0",
-        "something must be rewarded: reward.game_weight or the weight of a function must not be 0",
+        "something must be rewarded: reward.game_weight or the weight of a function, a model or "
+        "the judge must not be 0, got reward.functions ('a:style=0',)",
     ),
     (
         "--model.hidden-size 130",
