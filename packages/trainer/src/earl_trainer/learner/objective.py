@@ -108,7 +108,7 @@ class PolicyObjective:
             self.settings,
         )
         loss = (torch.where(mask, outputs.loss, 0.0) * weights).sum()
-        reported = {**outputs.metrics, "entropy": entropy}
+        reported = {**outputs.metrics, "entropy": entropy.detach()}
         return Terms(
             loss=loss,
             metrics={
