@@ -11,10 +11,8 @@ length leave to be gained is bounded by their padding; a note says how much that
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
 from statistics import median
 from time import process_time
-from typing import Any
 
 import numpy as np
 import torch
@@ -33,8 +31,8 @@ from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.rollout.starts import grouped_starts
+from tensor_memory import peak_bytes
 from torch import Tensor
-from torch.profiler import ProfilerActivity, profile
 from transformers import PreTrainedModel
 
 _GAME = "earl/TicTacToe-v0"
@@ -145,19 +143,6 @@ def padded_loss(model: PreTrainedModel, part: Columns) -> Tensor:
 def chunk(order: Sequence[int], num_rows: int) -> Bins:
     """Cut rows into micro-batches of equally many; the last one may have fewer."""
     return [list(order[first : first + num_rows]) for first in range(0, len(order), num_rows)]
-
-
-def peak_bytes(run: Callable[[], object]) -> int:
-    """Return the most memory that tensors took during a call, beyond what they did before."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
-        run()
-    assert profiled.profiler is not None
-    results = profiled.profiler.kineto_results
-    assert results is not None
-    events: list[Any] = results.events()  # Any: its stub lacks what is read of it
-    changes = [event for event in events if event.name() == "[memory]"]
-    changes.sort(key=lambda event: event.start_ns())
-    return max(accumulate((event.nbytes() for event in changes), initial=0))
 
 
 def peak_of(model: PreTrainedModel, rows: Columns, scheme: Scheme) -> int:

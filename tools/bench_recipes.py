@@ -70,18 +70,11 @@ def run_recipe(recipe: str, seed: int, flags: Sequence[str], folder: Path) -> Me
     """Run a recipe in a process of its own and watch the memory of the whole process tree."""
     run_dir = folder / f"{recipe}-{seed}-{len(list(folder.iterdir()))}"
     command = [EARL, "train", recipe, "--seed", str(seed), "--run-dir", run_dir, *flags]
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    peak_bytes = 0
-    while process.poll() is None:
-        peak_bytes = max(peak_bytes, tree_bytes(process.pid))
-        time.sleep(_SAMPLE_EVERY_S)
-    if process.returncode:
-        raise SystemExit(f"{recipe} with seed {seed} ended with status {process.returncode}")
+    wall_s, peak_bytes = run_watched(command)
     return Measured(
         recipe=recipe,
         seed=seed,
-        wall_s=time.perf_counter() - start,
+        wall_s=wall_s,
         peak_bytes=peak_bytes,
         summary=json.loads((run_dir / "summary.json").read_text()),
         repeatable_rows=[
@@ -89,6 +82,25 @@ def run_recipe(recipe: str, seed: int, flags: Sequence[str], folder: Path) -> Me
             for row in map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
         ],
     )
+
+
+def run_watched(
+    command: Sequence[str | Path], environment: Mapping[str, str] | None = None
+) -> tuple[float, int]:
+    """Run a command to its end; return its seconds and the memory of its process tree at most.
+
+    Raises:
+        SystemExit: If it ends with a status other than 0.
+    """
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+    peak_bytes = 0
+    while process.poll() is None:
+        peak_bytes = max(peak_bytes, tree_bytes(process.pid))
+        time.sleep(_SAMPLE_EVERY_S)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))} ended with status {process.returncode}")
+    return time.perf_counter() - start, peak_bytes
 
 
 def tree_bytes(pid: int) -> int:

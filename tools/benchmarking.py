@@ -72,13 +72,24 @@ def report(
     figures: Mapping[str, Figure], rows: Sequence[Mapping[str, object]], *, target: Path
 ) -> None:
     """Print the figures as a table and store everything as JSON."""
-    stored = {name: figure.to_dict() for name, figure in figures.items()}
-    width = max(map(len, stored))
-    for name, figure in stored.items():
+    width = max(map(len, figures))
+    for name, values in figures.items():
+        figure = values.to_dict()
         verdict = "holds" if figure["holds"] else "MISSED"
         print(f"{name:{width}}  {figure['value']:>14,.4f} {figure['unit']:<12} "
               f"{figure['goal']:<10} {verdict}")  # fmt: skip
-    target.parent.mkdir(parents=True, exist_ok=True)
-    content = {"figures": stored, "environment": environment(), "rows": list(rows)}
-    target.write_text(json.dumps(content, indent=1) + "\n")
+    store(figures, rows, target=target)
     print(f"stored in {target}")
+
+
+def store(
+    figures: Mapping[str, Figure], rows: Sequence[Mapping[str, object]], *, target: Path
+) -> None:
+    """Store figures, machine and rows as JSON."""
+    content = {
+        "figures": {name: figure.to_dict() for name, figure in figures.items()},
+        "environment": environment(),
+        "rows": list(rows),
+    }
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(content, indent=1) + "\n")

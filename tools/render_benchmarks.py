@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from algorithms_pool import Rate, pool
 from benchmarking import ROOT, STORE
 from earl_trainer.cli.comparison_plot import draw_comparisons
 from earl_trainer.cli.comparisons import notes, replays
@@ -183,6 +184,53 @@ def replay_table(replays: Sequence[Stored]) -> str:
     return table(["table", "eta", "published tokens/s", "simulated", "off"], body)
 
 
+def algorithm_details(rows: Sequence[Stored]) -> str:
+    """Show every algorithm, its seeds pooled, the best one first; then the long runs."""
+    body = [
+        [
+            f"`{each.algorithm}`",
+            str(each.num_seeds),
+            rate_text(each.before),
+            rate_text(each.after),
+            percent(each.illegal_rate),
+            f"{each.wall_s:.0f} s",
+            f"{each.peak_bytes / 2**30:.1f} GiB",
+        ]
+        for each in sorted(
+            pool([row for row in rows if "long" not in row]), key=lambda each: -each.after.rate
+        )
+    ]
+    head = ["algorithm", "seeds", "after warm-up", "at the end", "illegal", "time", "memory"]
+    long = [
+        f"- {row['long']}: {percent(row['first']['draws'] / row['first']['games'])} of the games "
+        f"from the first seat and {percent(row['second']['draws'] / row['second']['games'])} from "
+        f"the second drawn against the solver after {row['wall_s'] / 60:.0f} minutes "
+        f"(`{' '.join(row['flags'])}`)\n"
+        for row in rows
+        if "long" in row
+    ]
+    return f"\n{table(head, body)}\n{''.join(long)}"
+
+
+def rate_text(rate: Rate) -> str:
+    """Write a pooled win rate with its 95 % interval."""
+    return f"{percent(rate.rate)} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
+
+
+def loss_details(rows: Sequence[Stored]) -> str:
+    """Show the loss in chunks beside that of all logits."""
+    body = [
+        [
+            row["dtype"],
+            row["variant"],
+            f"{row['bytes'] / 2**20:,.0f} MiB",
+            f"{row['seconds']:.1f} s",
+        ]
+        for row in rows
+    ]
+    return f"\n{table(['precision', 'logits', 'peak', 'time'], body)}"
+
+
 def readme_content(files: Mapping[str, Stored]) -> str:
     """Show the latest run of every seed of each recipe."""
     shown = {(row["recipe"], row["seed"]): row for row in files["recipes"]["rows"]}
@@ -229,8 +277,10 @@ def benchmarks_content(files: Mapping[str, Stored]) -> str:
 
 
 DETAILS: Mapping[str, Callable[[Sequence[Stored]], str]] = {
+    "algorithms": algorithm_details,
     "async": async_details,
     "dispatch": lambda rows: f"\n{link_table(rows)}",
+    "loss": loss_details,
     "selector": selector_details,
 }
 """What is shown of a stored file besides its figures."""

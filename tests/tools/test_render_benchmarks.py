@@ -209,3 +209,39 @@ def test_asynchronous_runs_are_a_line_for_every_variant_in_their_order(render):
     assert "| b | 20 | 25.0 % | 1.25 | 3 | 75.0 % [70.0, 80.0], 75.0 % [70.0, 80.0] |" in lines
     assert lines.index("| a | 30 | 25.0 % | 1.25 | 2 | 75.0 % [70.0, 80.0] |") == 6
     assert "| 2 | 4 | 1,000 | 1,050 | +5.0 % |" in lines
+
+
+def test_algorithms_are_shown_from_the_best_and_long_runs_by_seat(render):
+    def run(algorithm, win_rate):
+        return {
+            "algorithm": algorithm,
+            "wall_s": 61.0,
+            "peak_bytes": 2**30,
+            "win_rates_of_steps": [win_rate],
+            "evaluation": {
+                "before": {"win_rate": 0.5, "games": 100, "illegal_rate": 0.1},
+                "after": {"win_rate": win_rate, "games": 100, "illegal_rate": 0.01},
+            },
+        }
+
+    long = {
+        "long": "solver",
+        "flags": ["--opponent", "perfect"],
+        "wall_s": 1200.0,
+        "first": {"games": 1000, "draws": 970},
+        "second": {"games": 1000, "draws": 960},
+    }
+    lines = render.algorithm_details([run("ppo", 0.6), run("grpo", 0.7), long]).splitlines()
+    assert lines[3] == (
+        "| `grpo` | 1 | 50.0 % [40.4, 59.6] | 70.0 % [60.4, 78.1] | 1.0 % | 61 s | 1.0 GiB |"
+    )
+    assert lines[4].startswith("| `ppo` |")
+    assert lines[-1] == (
+        "- solver: 97.0 % of the games from the first seat and 96.0 % from the second drawn "
+        "against the solver after 20 minutes (`--opponent perfect`)"
+    )
+
+
+def test_the_loss_is_shown_by_precision_and_way(render):
+    row = {"dtype": "bfloat16", "variant": "chunks", "bytes": 36 * 2**20, "seconds": 2.25}
+    assert render.loss_details([row]).splitlines()[-1] == ("| bfloat16 | chunks | 36 MiB | 2.2 s |")

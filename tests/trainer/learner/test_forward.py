@@ -2,6 +2,7 @@ import pytest
 import torch
 from earl_trainer.learner.forward import score
 from earl_trainer.models.attention import use_attention
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 LENGTHS = [5, 7, 5, 2, 9, 2]
@@ -106,12 +107,44 @@ def test_tokens_elsewhere_do_not_change_a_trained_tokens_logprob(model, rows):
     assert (before[5:12] - after[5:12]).abs().max() > 1e-3
 
 
+class Products(TorchDispatchMode):
+    """Records how many tokens get scores of the whole vocabulary."""
+
+    def __init__(self):
+        super().__init__()
+        self.num_tokens = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten.mm.default and result.shape[-1] == 11:
+            self.num_tokens.append(len(result))
+        return result
+
+
 def test_logits_are_computed_only_in_front_of_trained_tokens(make_llama, rows):
-    model, seen = make_llama(), []
+    model = make_llama()
     use_attention(model)
-    model.lm_head.register_forward_hook(lambda _module, _inputs, out: seen.append(out.shape))
-    score_rows(model, rows)
-    assert seen == [(1, int(rows.per_token["mask"].sum()), 11)]
+    with torch.no_grad(), Products() as products:
+        score_rows(model, rows)
+    assert products.num_tokens == [int(rows.per_token["mask"].sum())]
+
+
+def test_a_model_that_makes_its_own_logits_scores_alike(make_llama, rows):
+    model, kept = make_llama(), []
+    use_attention(model)
+    weights = torch.linspace(-1.0, 1.0, rows.num_tokens)
+    found = []
+    for _ in range(2):
+        model.zero_grad()
+        logprobs, entropy = score_rows(model, rows, temperature=0.7)
+        (weights * logprobs + weights.flip(0) * entropy).sum().backward()
+        gradient = torch.cat([each.grad.flatten() for each in model.parameters()])
+        found.append((logprobs.detach(), entropy.detach(), gradient))
+        # From now on the output layer is none that is known.
+        model.lm_head.__class__ = type("OwnLinear", (torch.nn.Linear,), {})
+        model.lm_head.register_forward_hook(lambda _module, _inputs, out: kept.append(out.shape))
+    torch.testing.assert_close(found[0], found[1], atol=1e-5, rtol=1e-5)
+    assert kept == [(1, int(rows.per_token["mask"].sum()), 11)]
 
 
 def test_sequences_without_a_trained_token_give_zeros_with_zero_gradients(make_llama, rows):

@@ -448,7 +448,7 @@ def learn_on_every_rank(model, rows):
 
 def updated(model, rows, minibatches, aggregation, workers):
     passes = []
-    model.register_forward_pre_hook(lambda _module, _inputs: passes.append(1))
+    model.base_model.register_forward_pre_hook(lambda _module, _inputs: passes.append(1))
     learner = make_learner(model, aggregation=aggregation, max_microbatch_tokens=9, workers=workers)
     metrics = learner.update(rows, minibatches, lr=1e-2)
     return metrics, [parameter.detach() for parameter in model.parameters()], len(passes)

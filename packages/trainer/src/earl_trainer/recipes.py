@@ -34,6 +34,30 @@ RECIPES: dict[str, RunConfig] = {
                 times="profile",
             ),
         ),
+        # Connect Four on its usual board. A seat's turn takes 53 tokens, a game up to 21 turns and
+        # about ten on average. Contexts grow from one game to two: one rank's memory holds the
+        # first of all episodes at once, two ranks hold both.
+        RunConfig(
+            recipe="connectfour-tiny",
+            env="earl/ConnectFour-v0",
+            model=ModelConfig(num_layers=3, max_positions=2304),
+            warmup=WarmupConfig(num_steps=160, num_episodes=96),
+            rollout=RolloutConfig(
+                num_episodes=96,
+                group_size=8,
+                max_context_tokens=2304,
+                games_per_episode=2,
+                games_ramp_steps=24,
+            ),
+            learner=LearnerConfig(num_steps=48),
+            selector=SelectorConfig(
+                tp_degrees=(1, 2),
+                num_devices=2,
+                deployment="single",
+                memory_bytes=218_000_000,
+                times="profile",
+            ),
+        ),
         # A pretrained chat model with a template and a tokenizer of its own.
         RunConfig(
             recipe="tictactoe-smollm2",

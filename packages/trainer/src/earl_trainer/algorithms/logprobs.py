@@ -1,4 +1,4 @@
-"""Log-probabilities of the tokens that were emitted, and the one place where logits meet tokens.
+"""Log-probabilities of the tokens that were emitted, and which logits they are read from.
 
 Shape letters: B rows, T tokens, P kept positions, V vocabulary, N trained tokens.
 """
@@ -53,6 +53,13 @@ def token_logprobs(
     targets_N = token_ids_BT[:, positions_P + 1][trained_BP]
     logprobs_N = logprobs_NV.gather(-1, targets_N[:, None])[:, 0]
     entropy_N = -(logprobs_NV.exp() * logprobs_NV).sum(-1)
-    zeros_BT = torch.zeros(mask_BT.shape, dtype=torch.float32, device=mask_BT.device)
-    # masked_scatter fills in the order in which boolean indexing read: row by row, ascending.
-    return zeros_BT.masked_scatter(mask_BT, logprobs_N), zeros_BT.masked_scatter(mask_BT, entropy_N)
+    return spread(logprobs_N, mask_BT), spread(entropy_N, mask_BT)
+
+
+def spread(
+    trained_N: Float[Tensor, " N"], mask: Bool[Tensor, "*tokens"]
+) -> Float[Tensor, "*tokens"]:
+    """Put values of trained tokens, row by row and ascending, to their places; 0 elsewhere."""
+    zeros = torch.zeros(mask.shape, dtype=torch.float32, device=mask.device)
+    # masked_scatter fills in the order in which boolean indexing read.
+    return zeros.masked_scatter(mask, trained_N)

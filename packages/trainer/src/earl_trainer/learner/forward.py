@@ -4,8 +4,10 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from earl_trainer.algorithms.logprobs import shifted_positions, token_logprobs
-from earl_trainer.models.attention import packed_logits
+from earl_trainer.algorithms.head_logprobs import head_logprobs
+from earl_trainer.algorithms.logprobs import shifted_positions, spread, token_logprobs
+from earl_trainer.models.attention import packed_hidden, packed_logits
+from earl_trainer.models.output_layer import find_output_layer
 from earl_trainer.models.packed_sequences import PackedSequences
 
 
@@ -17,11 +19,12 @@ def score(
     *,
     temperature: float,
 ) -> tuple[Float[Tensor, " tokens"], Float[Tensor, " tokens"]]:
-    """Log-prob and entropy of each trained token under `model`, 0 elsewhere.
+    """Log-prob and entropy of each trained token under `model`, 0 elsewhere; both carry gradients.
 
     Logits, by far the largest tensor of a language model, are computed only at positions in front
-    of a trained token. Sequences without one give zeros that are still connected to the parameters,
-    with zero gradients.
+    of a trained token, and a chunk of them at a time where the model's output layer is a known one
+    (`find_output_layer`). Sequences without a trained token give zeros that are still connected to
+    the parameters, with zero gradients.
 
     Args:
         model: A causal language model that `use_attention` was called for.
@@ -39,12 +42,24 @@ def score(
     if bool(mask[position_ids == 0].any()):
         raise ValueError("the first token of a sequence has no context and cannot be trained")
     positions = shifted_positions(mask[None])
-    logits = packed_logits(model, token_ids, position_ids, packing, keep=positions)
-    logprobs, entropy = token_logprobs(
-        logits[None],
-        positions_P=positions,
-        token_ids_BT=token_ids[None],
-        mask_BT=mask[None],
+    layer = find_output_layer(model)
+    if layer is None:
+        logits = packed_logits(model, token_ids, position_ids, packing, keep=positions)
+        logprobs, entropy = token_logprobs(
+            logits[None],
+            positions_P=positions,
+            token_ids_BT=token_ids[None],
+            mask_BT=mask[None],
+            temperature=temperature,
+        )
+        return logprobs[0], entropy[0]
+    trained_logprobs, trained_entropy = head_logprobs(
+        packed_hidden(model, token_ids, position_ids, packing, keep=positions),
+        layer.weight,
+        token_ids[positions + 1],
         temperature=temperature,
+        bias_V=layer.bias,
+        scale=layer.scale,
+        softcap=layer.softcap,
     )
-    return logprobs[0], entropy[0]
+    return spread(trained_logprobs, mask), spread(trained_entropy, mask)

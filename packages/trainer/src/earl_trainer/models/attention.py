@@ -60,15 +60,34 @@ def packed_logits(
         packing: Which token sees which.
         keep: [kept] the places, among the tokens, whose logits are wanted.
     """
-    return model(
-        input_ids=token_ids[None],
-        position_ids=position_ids[None],
+    inputs = _packed_inputs(token_ids, position_ids, packing)
+    return model(**inputs, logits_to_keep=keep).logits[0]
+
+
+def packed_hidden(
+    model: PreTrainedModel,
+    token_ids: Int64[Tensor, " tokens"],
+    position_ids: Int64[Tensor, " tokens"],
+    packing: Packing,
+    *,
+    keep: Int64[Tensor, " kept"],
+) -> Float[Tensor, "kept hidden"]:
+    """Return what `packed_logits` applies the output layer to; takes the same arguments."""
+    inputs = _packed_inputs(token_ids, position_ids, packing)
+    return model.base_model(**inputs).last_hidden_state[0, keep]
+
+
+def _packed_inputs(
+    token_ids: Int64[Tensor, " tokens"], position_ids: Int64[Tensor, " tokens"], packing: Packing
+) -> dict[str, Any]:  # Any: arguments of a model of the library
+    return {
+        "input_ids": token_ids[None],
+        "position_ids": position_ids[None],
         # Given, so that the library makes no mask of tokens x tokens; the packing does not look.
-        attention_mask=torch.ones((1, 1, 1, 1), dtype=torch.bool, device=token_ids.device),
-        use_cache=False,
-        logits_to_keep=keep,
-        packing=packing,
-    ).logits[0]
+        "attention_mask": torch.ones((1, 1, 1, 1), dtype=torch.bool, device=token_ids.device),
+        "use_cache": False,
+        "packing": packing,
+    }
 
 
 def _attend(
