@@ -145,3 +145,15 @@ def test_with_a_ramp_games_are_added_in_reinforcement_learning_to_one_before():
     # Sixteen groups: a sixteenth is as near as their mean comes.
     assert means[:11] == pytest.approx([1 + 0.2 * step for step in range(11)], abs=1 / 32)
     assert set(means[10:]) == {3.0}
+
+
+def test_an_attempt_after_a_rollback_plays_other_games_at_a_lower_rate():
+    (warmup, first), policies, config = planned()
+    again_warmup, again = plan_phases(config, policies, num_rollbacks=2)
+
+    assert again_warmup == warmup
+    assert again.lr(30) == pytest.approx(first.lr(30) / 4)
+    seeds = [
+        {start.game_seed for start in phase.starts(0, 30, num_seats=2)} for phase in (first, again)
+    ]
+    assert not seeds[0] & seeds[1]

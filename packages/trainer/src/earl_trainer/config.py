@@ -11,6 +11,7 @@ from earl_trainer.algorithms.config import AlgorithmConfig
 from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.config_fields import AUTO, NonNegativeInt, PositiveFloat, PositiveInt, section
 from earl_trainer.evaluation.config import EvaluationConfig
+from earl_trainer.guards.config import GuardsConfig
 from earl_trainer.learner.config import LearnerConfig, WarmupConfig
 from earl_trainer.rewards.config import RewardConfig
 
@@ -188,6 +189,8 @@ class RunConfig:
     """The parallelism selector."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Matches."""
+    guards: GuardsConfig = GuardsConfig()
+    """What watches the run."""
     tracking: TrackingConfig = TrackingConfig()
     """Records."""
 

@@ -29,11 +29,13 @@ def train(run: Run) -> None:
     for phase in run.phases:
         if run.state.step <= phase.first_step:
             run.evaluate(phase.evaluation)
-        if run.state.step < phase.end_step:
+        if run.goes_on(phase):
             with closing(run.enter(phase)) as stages:
-                while run.state.step < phase.end_step:
+                while run.goes_on(phase):
+                    run.examine()
                     train_step(run, phase, stages)
     run.evaluate("after")
+    run.examine(at_end=True)
 
 
 def train_step(run: Run, phase: Phase, stages: Stages) -> None:

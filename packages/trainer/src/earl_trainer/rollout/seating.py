@@ -37,7 +37,7 @@ class Seating:
         *,
         game_id: str,
         opponent: Opponent | PastModels | None,
-        match_opponent: Opponent,
+        match_opponent: Opponent | ReplyPolicy,
     ) -> None:
         self._game = game
         self._game_id = game_id
@@ -111,6 +111,8 @@ class Seating:
             start.game_seed, game_id=self._game_id, episode=0, seat=self._game.num_seats
         )
         rival = self._match_opponent if start.match else self._opponent
+        if isinstance(rival, ReplyPolicy):
+            return "", None, rival
         if rival is not None:
             return "", draw_opponent(rival, rng), None
         if self._past is None:

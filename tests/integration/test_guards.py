@@ -1,0 +1,75 @@
+"""A run that goes wrong is stopped, or sent back and mended."""
+
+import json
+
+import pytest
+import torch
+from earl_trainer.launch import run_to_end
+
+SHORT = {
+    "warmup": {"num_steps": 2},
+    "learner": {"num_steps": 4},
+    "evaluation": {"num_games": 4},
+    "tracking": {"checkpoint_every_steps": 1},
+}
+
+
+def summary_of(folder):
+    return json.loads((folder / "summary.json").read_text())
+
+
+def test_a_run_whose_weights_were_spoilt_goes_on_from_the_checkpoint_before(
+    tmp_path, small_config, open_run, silent_display, repeatable_rows
+):
+    spoilt = []
+
+    def spoil(step, stage):
+        if (step, stage) == (4, "prepare") and not spoilt:
+            spoilt.append(step)
+            with torch.no_grad():
+                next(run.model.parameters()).fill_(float("nan"))
+
+    config = small_config(SHORT, {"guards": {"gradient": "roll-back"}})
+    display = silent_display(spoil)
+    run = open_run(config, tmp_path / "run", display=display)
+    assert run_to_end(run) == 0
+    assert run_to_end(open_run(config, tmp_path / "sound")) == 0
+
+    rows, sound = repeatable_rows(tmp_path / "run"), repeatable_rows(tmp_path / "sound")
+    assert spoilt
+    assert [row["step"] for row in rows] == list(range(6))
+    # Step 5 was bad, and the weights that it was made with are under suspicion.
+    assert rows[:3] == sound[:3]
+    assert [row["guard/rollbacks"] for row in rows[2:]] == [0.0, 1.0, 1.0, 1.0]
+    for row, other in zip(rows[3:], sound[3:], strict=True):
+        assert row["policy/lr"] == pytest.approx(other["policy/lr"] / 2)
+        assert row["policy/skipped_updates"] == 0.0
+        assert row["reward/mean"] != other["reward/mean"], "other games are played"
+    found = summary_of(tmp_path / "run")["guards"]
+    (rollback,) = found["rollbacks"]
+    assert (rollback["from_step"], rollback["to_step"], rollback["guard"]) == (5, 3, "gradient")
+    assert found["stopped_by"] is None
+    assert any(note.startswith("roll-back: guard gradient") for note in display.notes)
+
+
+def test_a_reward_that_does_not_rise_ends_the_run_as_if_all_steps_were_made(
+    tmp_path, small_config, open_run, repeatable_rows
+):
+    guards = {"plateau": "stop", "plateau_steps": 1, "plateau_gain": 9.0, "max_update_kl": 1e-12}
+    config = small_config(SHORT, {"guards": guards})
+    assert run_to_end(open_run(config, tmp_path / "run")) == 0
+
+    rows = repeatable_rows(tmp_path / "run")
+    assert [row["step"] for row in rows] == [0, 1, 2, 3]
+    assert [row.get("guard/plateau") for row in rows] == [None, None, 0.0, 1.0]
+    # At the first mini-batch the policy is still the old one.
+    assert [row.get("guard/left_out_updates") for row in rows] == [None, None, 1.0, 1.0]
+    summary = summary_of(tmp_path / "run")
+    assert summary["guards"]["stopped_by"].startswith("guard plateau: mean reward")
+    assert summary["steps"] == 4
+    assert summary["evaluation"]["after"]["games"] == 4
+
+    # Without the guard it goes on to its end.
+    config = small_config(SHORT, {"guards": {"plateau": "off", "max_update_kl": 0.0}})
+    assert run_to_end(open_run(config, tmp_path / "run", resume=True)) == 0
+    assert [row["step"] for row in repeatable_rows(tmp_path / "run")] == list(range(6))

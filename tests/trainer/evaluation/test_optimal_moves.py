@@ -1,0 +1,56 @@
+"""Moves are compared with those of a perfect player."""
+
+from dataclasses import replace
+
+import pytest
+from earl_envs import EndReason, make_game
+from earl_envs.opponents.perfect import PerfectOpponent
+from earl_trainer.evaluation.optimal_moves import OptimalMoves, Solver, count_optimal
+
+
+def played(summary, moves, *, seat):
+    (game,) = summary.games
+    return replace(
+        summary,
+        start=replace(summary.start, seat=seat),
+        games=[replace(game, moves=moves)],
+    )
+
+
+def test_moves_of_the_learners_seat_alone_are_judged(tic_tac_toe, make_summary):
+    solver = PerfectOpponent()
+    assert isinstance(solver, Solver)
+    # Corner; O answers at the side, which loses, as only the centre draws; X takes the centre, O
+    # does not block 8, and X does not take it.
+    moves = (0, 1, 4, 2, 3)
+    first = count_optimal(tic_tac_toe, [played(make_summary(), moves, seat=0)], solver)
+    second = count_optimal(tic_tac_toe, [played(make_summary(), moves, seat=1)], solver)
+    # All nine openings draw, the centre wins; 8 wins at once, and 3 of five moves does not.
+    assert (first.num_moves, first.num_optimal) == (3, 2)
+    assert second.num_moves == 2
+    assert second.num_optimal == 0
+    random = 1.0 + _share(tic_tac_toe, moves[:2]) + 1 / 5
+    assert first.expected_of_random == pytest.approx(random)
+    assert first.figures()["optimal_share"] == pytest.approx(2 / 3)
+
+
+def _share(game, moves):
+    state = (0, 0)
+    for move in moves:
+        state = game.apply(state, move)
+    best = PerfectOpponent().optimal_actions(game, state, 0, None)
+    return len(best) / len(game.legal(state))
+
+
+def test_a_forfeit_is_no_move(tic_tac_toe, make_summary):
+    forfeited = make_summary(end_reason=EndReason.ILLEGAL_MOVE)
+    assert count_optimal(tic_tac_toe, [forfeited], PerfectOpponent()).figures() == {}
+
+
+def test_positions_that_the_solver_does_not_know_are_left_out(make_summary):
+    game = make_game("earl/ConnectFour-v0")
+    moves = (3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 4)
+    count = count_optimal(game, [played(make_summary(), moves, seat=0)], PerfectOpponent())
+    # Ten stones lie on the board before the last move alone.
+    assert count.num_moves == 1
+    assert isinstance(count, OptimalMoves)
