@@ -1,38 +1,34 @@
 """A match is played in parts, each game once."""
 
+import pytest
+from earl_envs import RandomOpponent
 from earl_trainer.evaluation.playing import MatchPlan, play_match
-from earl_trainer.rollout.collector import Rollout
+from earl_trainer.rollout.collector import Collector
+from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.rollout.starts import paired_starts
 from earl_trainer.workers.team import Team
 
 
-class Listing:
-    """A collector that remembers what it was asked to play."""
-
-    def __init__(self, make_summary):
-        self.parts = []
-        self._make_summary = make_summary
-
-    def collect(self, policy, starts, *, on_turn):
-        on_turn(len(starts))
-        self.parts.append(list(starts))
-        make = self._make_summary
-        return Rollout(
-            episodes=[_Episode(make(seat=each.seat)) for each in starts], peak_resident_tokens=0
-        )
+@pytest.fixture
+def collector(tic_tac_toe, tiny_chat):
+    return Collector(
+        tic_tac_toe,
+        game_id="earl/TicTacToe-v0",
+        opponent=None,
+        match_opponent=RandomOpponent(),
+        chat=tiny_chat,
+        max_context_tokens=256,
+        max_reply_tokens=4,
+    )
 
 
-class _Episode:
-    def __init__(self, summary):
-        self.summary = summary
-
-
-def test_all_games_are_played_so_many_at_a_time(make_summary, mute_policy):
-    collector, shown = Listing(make_summary), []
+def test_all_games_are_played_so_many_at_a_time(collector, tic_tac_toe, tiny_chat):
+    policy, shown = ScriptedPolicy(RandomOpponent(), game=tic_tac_toe, chat=tiny_chat), []
     plan = MatchPlan(seed=3, num_games=10, num_seats=2, games_at_once=4)
-    episodes = play_match(collector, mute_policy, plan, Team(), shown.append)
-    assert [len(part) for part in collector.parts] == [4, 4, 2]
-    starts = [start for part in collector.parts for start in part]
-    assert starts == paired_starts(3, num_games=10, num_seats=2)
-    assert [episode.start.seat for episode in episodes] == [0, 1] * 5
-    assert shown[-1] == "8 played, 2 running"
+    episodes = play_match(collector, policy, plan, Team(), shown.append)
+
+    starts = paired_starts(3, num_games=10, num_seats=2)
+    assert episodes == collector.collect(policy, starts).summaries
+    counts = [text.split(" ") for text in shown]
+    assert {num_played for num_played, *_ in counts} == {"0", "4", "8"}
+    assert max(int(num_running) for _, _, num_running, _ in counts) == 4

@@ -75,7 +75,7 @@ def test_a_step_is_shown_and_an_alarm_is_told_once(guardian):
     for step in (5, 6):
         found, state, figures = watcher.inspect(state, metrics, step=step, note=notes.append)
         assert found.guard == "kl"
-    assert notes == ["step 6: guard kl: policy/kl 0.3 is above 0.1, for 1 steps in a row"]
+    assert notes == ["step 6: guard kl: policy/kl 0.3 is above 0.1"]
     assert figures == {"guard/kl": 1.0, "guard/rollbacks": 0.0, "guard/left_out_updates": 2.0}
     found, _, figures = watcher.inspect(state, {"policy/kl": 0.0}, step=7, note=notes.append)
     assert found is None

@@ -33,10 +33,6 @@ def test_the_divergence_is_that_to_the_reference_where_there_is_one():
     ("tree", "rule"),
     [
         ({"guards": {"hacking": "warn"}}, "evaluation.every_steps must be >= 1"),
-        (
-            {"guards": {"hacking": "warn"}, "evaluation": {"every_steps": 5, "opponents": ()}},
-            "evaluation.opponents name one",
-        ),
         ({"guards": {"kl": "warn"}, "algorithm": {"name": "sft"}}, "guards.kl needs an algorithm"),
         (
             {"guards": {"max_update_kl": 0.1}, "algorithm": {"name": "sft"}},

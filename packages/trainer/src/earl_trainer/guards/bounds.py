@@ -41,8 +41,7 @@ class LastingBreach:
         if len(values) < self.num_steps or any(self.low <= value <= self.high for value in values):
             return None
         bound = f"below {self.low:g}" if values[-1] < self.low else f"above {self.high:g}"
+        lasting = f", for {self.num_steps} steps in a row" if self.num_steps > 1 else ""
         return Evidence(
-            reason=f"{self.figure} {values[-1]:.4g} is {bound}, "
-            f"for {self.num_steps} steps in a row",
-            num_steps=self.num_steps,
+            reason=f"{self.figure} {values[-1]:.4g} is {bound}{lasting}", num_steps=self.num_steps
         )

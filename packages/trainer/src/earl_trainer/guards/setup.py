@@ -1,7 +1,5 @@
 """The guards of a run, from its config."""
 
-from typing import Final
-
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.config import RunConfig
 from earl_trainer.guards.bounds import LastingBreach
@@ -10,9 +8,6 @@ from earl_trainer.guards.hacking import RewardHacking
 from earl_trainer.guards.panel import Panel, Watch
 from earl_trainer.guards.plateau import RewardPlateau
 from earl_trainer.guards.spike import LossSpike
-
-NO_PANEL: Final = Panel(watches=())
-"""Watches nothing."""
 
 
 def make_panel(config: RunConfig) -> Panel:
@@ -57,7 +52,7 @@ def make_panel(config: RunConfig) -> Panel:
         watches=[
             Watch(name=name, guard=guard, action=Action(action))
             for name, (action, guard) in guards.items()
-            if action != Action.OFF
+            if Action(action) is not Action.OFF
         ]
     )
 
@@ -68,16 +63,15 @@ def check_guards(config: RunConfig) -> None:
     Raises:
         ValueError: With the rule and the value.
     """
-    rules, evaluation = config.guards, config.evaluation
-    if rules.hacking != Action.OFF and not (evaluation.every_steps and evaluation.opponents):
+    rules = config.guards
+    if Action(rules.hacking) is not Action.OFF and not config.evaluation.every_steps:
         raise ValueError(
-            "guards.hacking compares the reward with checkups: evaluation.every_steps must be >= 1 "
-            f"and evaluation.opponents name one, got {evaluation.every_steps} and "
-            f"{evaluation.opponents}"
+            "guards.hacking compares the reward with checkups: evaluation.every_steps must be >= 1, "
+            f"got {config.evaluation.every_steps}"
         )
     compares = ALGORITHMS[config.algorithm.name].needs_old_logprobs
     for name, is_on in (
-        ("kl", rules.kl != Action.OFF),
+        ("kl", Action(rules.kl) is not Action.OFF),
         ("max_update_kl", rules.max_update_kl > 0.0),
     ):
         if is_on and not compares:
