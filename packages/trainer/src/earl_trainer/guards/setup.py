@@ -66,7 +66,7 @@ def check_guards(config: RunConfig) -> None:
     rules = config.guards
     if Action(rules.hacking) is not Action.OFF and not config.evaluation.every_steps:
         raise ValueError(
-            "guards.hacking compares the reward with checkups: evaluation.every_steps must be >= 1, "
+            "guards.hacking compares rewards with checkups: evaluation.every_steps must be >= 1, "
             f"got {config.evaluation.every_steps}"
         )
     compares = ALGORITHMS[config.algorithm.name].needs_old_logprobs
