@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from earl_envs import EndReason, make_game
 from earl_envs.opponents.perfect import PerfectOpponent
@@ -38,7 +39,7 @@ def _share(game, moves):
     state = (0, 0)
     for move in moves:
         state = game.apply(state, move)
-    best = PerfectOpponent().optimal_actions(game, state, 0, None)
+    best = PerfectOpponent().optimal_actions(game, state, 0, np.random.default_rng(0))
     return len(best) / len(game.legal(state))
 
 

@@ -55,7 +55,10 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
         )
         rewards = rewards_of(rollout.summaries, config.reward)
         advantages = episode_advantages(
-            rollout.summaries, rewards, phase.algorithm.advantages, team.everyone
+            rollout.summaries,
+            stages.normaliser.normalise(rewards),
+            phase.algorithm.advantages,
+            team.everyone,
         )
     columns = build_columns(rollout.episodes, advantages, config.reward)
     with clock.stage("prepare"):
@@ -79,7 +82,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
             shares=team.everyone.gather(StepShare.of(rollout, rewards, columns, clock, step)),
             choice=choice,
             collected=stages.collection.figures,
-            prepared=stages.preparer.figures,
+            prepared={**stages.preparer.figures, **stages.normaliser.figures},
             delivery=delivery,
             updates=updates,
             clock=clock,

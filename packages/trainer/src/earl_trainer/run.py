@@ -28,6 +28,7 @@ from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.guards.guard import Action
 from earl_trainer.guards.guardian import Guardian
 from earl_trainer.guards.panel import Alarm, PanelState
+from earl_trainer.guards.reward_normaliser import RewardNormaliser, RewardStatistics
 from earl_trainer.guards.rollbacks import RolledBackError
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.learner.learner import AbsentLearner, Learner
@@ -75,6 +76,8 @@ class RunState:
     """Name of a match -> the step it was played before, and its result."""
     guards: PanelState = field(default_factory=PanelState)
     """What guards have seen."""
+    rewards: RewardStatistics = field(default_factory=RewardStatistics)
+    """Of reinforcement learning, where rewards are normalised."""
     checkups: CheckupHistory = field(default_factory=CheckupHistory)
 
     def to_dict(self) -> dict[str, Any]:  # Any: nested plain values for JSON
@@ -90,6 +93,7 @@ class RunState:
                 for name, (step, result) in self.evaluations.items()
             },
             "guards": self.guards.to_dict(),
+            "rewards": asdict(self.rewards),
             "checkups": self.checkups.to_dict(),
         }
 
@@ -108,6 +112,7 @@ class RunState:
                 for name, entry in values["evaluations"].items()
             },
             guards=PanelState.from_dict(values["guards"]),
+            rewards=RewardStatistics(**values["rewards"]),
             checkups=CheckupHistory.from_dict(values["checkups"]),
         )
 
@@ -118,6 +123,7 @@ class Stages:
 
     collection: Collection
     preparer: Preparer | RankPreparer
+    normaliser: RewardNormaliser
     feed: LearnerFeed
     learner: Learner | AbsentLearner
 
@@ -157,6 +163,7 @@ class Run:
     _learner: Learner | None = None
     _collection: Collection | None = None
     _preparer: Preparer | RankPreparer | None = None
+    _normaliser: RewardNormaliser | None = None
     stopped_by: str | None = None
     """What a guard found that ends the run."""
     started_s: float = field(default_factory=time.perf_counter)
@@ -309,9 +316,15 @@ class Run:
         resumes = self.state.step > phase.first_step
         reference = self._reference(resumes=resumes) if phase.needs_reference else None
         self._learner = self._make_learner(phase, resumes=resumes) if self.team.learns else None
+        self._normaliser = RewardNormaliser(
+            self.config.guards.normalise_rewards if phase.name == RL else "off",
+            self.state.rewards,
+            self.team.everyone,
+        )
         stages = Stages(
             collection=self._make_collection(phase, resumes=resumes),
             preparer=self._enter_preparer(phase, reference, resumes=resumes),
+            normaliser=self._normaliser,
             feed=self._make_feed(),
             learner=self._learner or AbsentLearner(),
         )
@@ -406,6 +419,8 @@ class Run:
         """Move on to the next step: record this one, and save if a checkpoint is due."""
         self.state.step += 1
         self.state.selector = selector
+        if self._normaliser is not None:
+            self.state.rewards = self._normaliser.statistics
         if self._collection is not None:
             self.state.collection = self._collection.to_dict()
         if self._preparer is not None:

@@ -51,6 +51,9 @@ class GuardsConfig:
     """Points per game that it has to fall by."""
     hacking_checkups: Annotated[int, Ge(2)] = 3
     """From the first to the last that are compared."""
+    normalise_rewards: Literal["off", "scale", "centre"] = "off"
+    """Rewards that advantages come from are divided by the standard deviation of all so far, or
+    their mean is taken off as well. It cancels out where groups are normalised."""
     max_rollbacks: NonNegativeInt = 2
     """Of a run; the next one stops it."""
     rollback_lr: Annotated[float, Gt(0.0), Le(1.0)] = 0.5
