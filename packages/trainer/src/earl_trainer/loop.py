@@ -22,10 +22,7 @@ from earl_trainer.tracking.step import StepOutcome, StepShare
 
 
 def train(run: Run) -> None:
-    """Train from where the run stands to its end, with a match before each phase and at the end.
-
-    Every worker of the run's team calls it, and all go through the same steps.
-    """
+    """Train from where the run stands to its end; all workers of its team go through it."""
     for phase in run.phases:
         if run.state.step <= phase.first_step:
             run.evaluate(phase.evaluation)
@@ -55,10 +52,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
         )
         rewards = rewards_of(rollout.summaries, config.reward)
         advantages = episode_advantages(
-            rollout.summaries,
-            stages.normaliser.normalise(rewards),
-            phase.algorithm.advantages,
-            team.everyone,
+            rollout.summaries, stages.scale(rewards), phase.algorithm.advantages, team.everyone
         )
     columns = build_columns(rollout.episodes, advantages, config.reward)
     with clock.stage("prepare"):

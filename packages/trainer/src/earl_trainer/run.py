@@ -127,6 +127,10 @@ class Stages:
     feed: LearnerFeed
     learner: Learner | AbsentLearner
 
+    def scale(self, rewards: Sequence[float | None]) -> Sequence[float | None]:
+        """Return the rewards that advantages are estimated from."""
+        return self.normaliser.normalise(rewards)
+
     def close(self) -> None:
         """End what goes on between steps."""
         self.collection.close()

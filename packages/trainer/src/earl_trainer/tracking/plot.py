@@ -41,7 +41,7 @@ def plot_run(
     panels = figure.subplots(2, 5 if checkups else 4, sharex=True)
     (outcome, reward, illegal, cut), (context, resident, update, speed) = panels[:, :4]
     if checkups:
-        _draw_checkups(*panels[:, 4], checkups)
+        _draw_checkups(panels[0, 4], panels[1, 4], checkups)
     _draw_outcomes(outcome, rows, evaluations)
     _lines(reward, rows, {"mean reward": "reward/mean"})
     reward.set(title="reward")
