@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from earl_envs import EndReason, make_game
+from earl_envs import EndReason
 from earl_envs.opponents.perfect import PerfectOpponent
 from earl_trainer.evaluation.optimal_moves import OptimalMoves, Solver, count_optimal
 
@@ -48,10 +48,16 @@ def test_a_forfeit_is_no_move(tic_tac_toe, make_summary):
     assert count_optimal(tic_tac_toe, [forfeited], PerfectOpponent()).figures() == {}
 
 
-def test_positions_that_the_solver_does_not_know_are_left_out(make_summary):
-    game = make_game("earl/ConnectFour-v0")
-    moves = (3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 4)
-    count = count_optimal(game, [played(make_summary(), moves, seat=0)], PerfectOpponent())
-    # Ten stones lie on the board before the last move alone.
-    assert count.num_moves == 1
-    assert isinstance(count, OptimalMoves)
+class Late:
+    """Knows positions of two stones or more, in which it wants the first legal move."""
+
+    def optimal_actions(self, game, state, seat, rng):
+        stones = (state[0] | state[1]).bit_count()
+        return [game.legal(state)[0]] if stones >= 2 else None
+
+
+def test_positions_that_the_solver_does_not_know_are_left_out(tic_tac_toe, make_summary):
+    count = count_optimal(tic_tac_toe, [played(make_summary(), (8, 7, 0, 6, 4), seat=0)], Late())
+    assert count == OptimalMoves(
+        num_moves=2, num_optimal=1, expected_of_random=pytest.approx(1 / 7 + 1 / 5)
+    )
