@@ -35,6 +35,9 @@ class SilentDisplay:
     def log_evaluation(self, name: str, step: int, result: Any) -> None:
         self.notes.append(f"evaluation {name} before step {step}")
 
+    def log_checkup(self, checkup: Any) -> None:
+        self.notes.append(checkup.describe())
+
     def log_results(self, results: Any, picture: Path) -> None:
         self.notes.append(f"results and {picture.name}")
 

@@ -150,3 +150,14 @@ def test_whole_checkpoints_are_told_by_their_step(tmp_path):
         (3, tmp_path / "step-000003.replaced"),
         (20, tmp_path / "step-000020"),
     ]
+
+
+def test_checkpoints_of_later_steps_are_dropped(tmp_path):
+    store = CheckpointStore(tmp_path, keep=9)
+    for step in (10, 20, 30):
+        store.save(step, lambda folder: None)
+    store.drop_after(20)
+    assert list(store.complete()) == [10, 20]
+    store.drop_after(5)
+    assert store.latest() is None
+    assert list(tmp_path.iterdir()) == []

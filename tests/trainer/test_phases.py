@@ -241,3 +241,15 @@ def test_the_engine_is_asked_by_all_but_a_script_alone(tiny_chat, tic_tac_toe):
     assert asked == {"sft": False, "spin": True, "dpo": False}
     (_, reinforcement), _, _ = planned()
     assert reinforcement.asks_engine
+
+
+def test_an_attempt_after_a_rollback_plays_other_games_at_a_lower_rate():
+    (warmup, first), policies, config = planned()
+    again_warmup, again = plan_phases(config, policies, num_rollbacks=2)
+
+    assert again_warmup == warmup
+    assert again.lr(30) == pytest.approx(first.lr(30) / 4)
+    seeds = [
+        {start.game_seed for start in phase.starts(0, 30, num_seats=2)} for phase in (first, again)
+    ]
+    assert not seeds[0] & seeds[1]

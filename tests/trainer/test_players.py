@@ -82,3 +82,30 @@ def test_players_that_cannot_take_part_are_refused_in_one_line(flags, message):
 )
 def test_players_that_can_take_part_pass(flags):
     check(flags)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"opponents": ()}, "evaluation.opponents must name one"),
+        ({"checkup_games": 3}, "evaluation.checkup_games must be a multiple of the game's 2 seats"),
+        ({"opponents": ("rndom",)}, "rndom"),
+        ({"opponents": ("random", "scripted:99")}, "'scripted:99' cannot play"),
+    ],
+)
+def test_checkups_that_cannot_be_made_are_refused(changes, rule):
+    evaluation = {"every_steps": 5, **changes}
+    config = resolve(RunConfig(), {"evaluation": evaluation})
+    with pytest.raises(ValueError, match=rule):
+        check_players(config, make_game(config.env))
+    # Without checkups nobody asks.
+    unchecked = resolve(RunConfig(), {"evaluation": evaluation | {"every_steps": 0}})
+    check_players(unchecked, make_game(config.env))
+
+
+def test_optimal_moves_need_a_game_that_can_be_solved():
+    asked = {"evaluation": {"every_steps": 5, "optimum": True}}
+    check_players(resolve(RunConfig(), asked), make_game("earl/TicTacToe-v0"))
+    config = resolve(RunConfig(), asked, {"env": "earl/KuhnPoker-v0"})
+    with pytest.raises(ValueError, match=r"evaluation\.optimum needs a game that can be solved"):
+        check_players(config, make_game(config.env))

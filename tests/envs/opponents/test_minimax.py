@@ -132,3 +132,11 @@ class Endless(Game):
 def test_shared_games_are_refused(together):
     with pytest.raises(ValueError, match="one seat wins what the other loses"):
         Minimax().move(together, (), 0, np.random.default_rng(0))
+
+
+def test_all_of_the_best_moves_are_named():
+    game, player = make_game(TTT), Minimax()
+    assert player.best_actions(game, (0, 0), 0) == list(range(9))
+    assert player.best_actions(game, (0b000_000_011, 0b100_001_000), 0) == [2]
+    with pytest.raises(ValueError, match="too long for minimax"):
+        player.best_actions(Endless(), 0, 0)

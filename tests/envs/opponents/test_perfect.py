@@ -71,3 +71,25 @@ def test_connect_four_needs_numba_beyond_the_book_and_says_where_it_is(random_st
         "ImportError: perfect play of Connect Four beyond its book needs numba: "
         "pip install earl-envs[fast]"
     ) in ran.stderr
+
+
+def test_all_of_its_moves_are_named():
+    game, player, rng = make_game(TTT), PerfectOpponent(), np.random.default_rng(0)
+    state = (0b000_000_001, 0b000_000_010)
+    moves = {player.move(game, state, 0, rng) for _ in range(100)}
+    assert set(player.optimal_actions(game, state, 0, rng)) == moves < set(game.legal(state))
+    assert player.optimal_actions(game, (0, 0), 0, rng) == list(range(9))
+
+
+def test_optimal_moves_of_connect_four_are_known_beyond_the_book(random_stones):
+    game, player, rng = make_game(C4), PerfectOpponent(), np.random.default_rng(0)
+    assert player.optimal_actions(game, (0, 0), 0, rng) is None
+    state = random_stones(20, 1)
+    seat = game.seat(state)
+    moves = {player.move(game, state, seat, rng) for _ in range(40)}
+    assert set(player.optimal_actions(game, state, seat, rng)) == moves
+
+
+def test_optimal_moves_of_hidden_information_are_refused(hidden_coin):
+    with pytest.raises(ValueError, match="perfect play is for games that hide nothing"):
+        PerfectOpponent().optimal_actions(hidden_coin, (0, -1), 0, np.random.default_rng(0))

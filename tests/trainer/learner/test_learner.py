@@ -41,6 +41,7 @@ def make_learner(
     temperature=1.0,
     max_microbatch_tokens=1000,
     packing=pack_fewest_first,
+    max_kl=math.inf,
     workers=ALONE,
 ):
     return Learner(
@@ -53,7 +54,10 @@ def make_learner(
             temperature=temperature,
         ),
         UpdateSettings(
-            max_microbatch_tokens=max_microbatch_tokens, max_grad_norm=1.0, packing=packing
+            max_microbatch_tokens=max_microbatch_tokens,
+            max_grad_norm=1.0,
+            max_kl=max_kl,
+            packing=packing,
         ),
         workers,
     )
@@ -475,3 +479,53 @@ def test_workers_that_share_the_rows_learn_what_one_of_them_would(make_llama, ma
                 torch.allclose(mine, theirs, atol=2e-4)
                 for mine, theirs in zip(weights, alone, strict=True)
             )
+
+
+def test_updates_from_the_one_whose_policy_has_moved_too_far_are_left_out(make_llama, make_rows):
+    rows = make_rows(LENGTHS)
+    scored = make_llama()
+    prepared = Preparer({"old_logprobs": scored}, temperature=1.0, max_tokens=1000).prepare(rows)
+    minibatches = [torch.arange(6)] * 4
+
+    def divergences(num_updates):
+        model = make_llama()
+        learner = make_learner(model)
+        return [learner.update(prepared, [rows], lr=1e-2)["kl"] for rows in minibatches]
+
+    kl = divergences(4)
+    assert kl[0] < 1e-6 < kl[1] < kl[2] < kl[3]
+    model, same = make_llama(), make_llama()
+    metrics = make_learner(model, max_kl=(kl[1] + kl[2]) / 2).update(prepared, minibatches, lr=1e-2)
+    assert (metrics["left_out_updates"], metrics["skipped_updates"]) == (2.0, 0.0)
+    assert metrics["kl"] == pytest.approx((kl[0] + kl[1]) / 2, rel=1e-4, abs=1e-9)
+    make_learner(same).update(prepared, minibatches[:2], lr=1e-2)
+    for weights, others in zip(model.parameters(), same.parameters(), strict=True):
+        assert torch.equal(weights, others)
+
+
+def test_what_is_left_out_leaves_no_gradient_behind(make_llama, make_rows):
+    rows = make_rows(LENGTHS)
+    model, fresh = make_llama(), make_llama()
+    stopping, going_on = make_learner(model, max_kl=0.0), make_learner(fresh)
+    far = stopping.update(rows, [torch.arange(6)], lr=1e-2)
+    assert far["left_out_updates"] == 1.0, "these old log-probs are nobody's"
+    assert "loss" not in far
+    near = Preparer({"old_logprobs": fresh}, temperature=1.0, max_tokens=1000).prepare(rows)
+    stopping._settings = going_on._settings
+    for learner in (stopping, going_on):
+        learner.update(near, [torch.arange(6)], lr=1e-2)
+    for weights, others in zip(model.parameters(), fresh.parameters(), strict=True):
+        assert torch.equal(weights, others)
+
+
+def test_updates_whose_gradient_was_scaled_down_are_counted(make_llama, make_rows):
+    rows, minibatches = make_rows(LENGTHS), [torch.arange(3), torch.arange(3, 6)]
+    for scale, clipped in ((1e4, 2.0), (0.0, 0.0)):
+        scaled = Columns(
+            lengths=rows.lengths,
+            per_token=rows.per_token | {"reference_logprobs": rows.per_token["old_logprobs"]},
+            per_row=rows.per_row | {"advantages": scale * rows.per_row["advantages"]},
+        )
+        loss = clipped_policy_loss if scale else negative_log_likelihood
+        metrics = make_learner(make_llama(), loss=loss).update(scaled, minibatches, lr=1e-4)
+        assert metrics["clipped_updates"] == clipped

@@ -180,3 +180,16 @@ def test_an_opponent_that_happens_to_have_a_method_reply_still_picks_moves(seat)
     _, tables = seat(Chatty()).set_tables(Mute(), grouped(1, 1))
 
     assert list(tables[0].talkers) == [0]
+
+
+def test_a_match_may_be_against_somebody_who_replies(tic_tac_toe):
+    policy, rival = Mute(), Mute()
+    seating = Seating(tic_tac_toe, game_id=ID, opponent=None, match_opponent=rival)
+    starts = paired_starts(0, num_games=4, num_seats=2)
+    _, tables = seating.set_tables(policy, starts)
+
+    for start, table in zip(starts, tables, strict=True):
+        assert table.talkers[start.seat].policy is policy
+        other = table.talkers[1 - start.seat]
+        assert other.policy is rival
+        assert not other.learns

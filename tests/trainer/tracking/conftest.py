@@ -1,6 +1,7 @@
 """Records as a run would make them."""
 
 import pytest
+from earl_trainer.evaluation.checkup import Checkup, CheckupHistory, pair_result
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.tracking.metrics import StepRecord
 
@@ -52,4 +53,17 @@ def match():
         draw_rate=0.125,
         loss_rate=0.261,
         illegal_rate=0.008,
+    )
+
+
+@pytest.fixture
+def checkup(match):
+    return Checkup(
+        step=20,
+        matches={"random": match},
+        past_selves={},
+        ratings=CheckupHistory(results=(pair_result("step-000020", "random", match),)).ratings(
+            "random"
+        ),
+        optimal=None,
     )

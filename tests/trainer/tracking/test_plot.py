@@ -84,3 +84,21 @@ def test_a_match_that_was_won_or_lost_throughout_is_drawn(draw, make_record, mak
 
 def test_a_run_without_steps_is_drawn(draw, match):
     assert draw([], {"initial": (0, match)}).std() > 0
+
+
+def test_checkups_have_a_column_of_their_own(tmp_path, make_record, checkup):
+    path, target = tmp_path / "metrics.jsonl", tmp_path / "run.png"
+    record = make_record(0)
+    step = {"step": 0, "phase": "rl", **record.metrics}
+
+    def draw(*rows):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        plot_run(path, {}, title="a run", target=target)
+        return imread(target)
+
+    figures = checkup.figures()
+    first = draw(step, {"step": 0, **figures}, {"step": 20, **figures})
+    second = draw(step, {"step": 0, **figures}, {"step": 20, **figures, "checkup/elo": 9.0})
+    changed = (first != second).any(-1).nonzero()
+    assert min(changed[1]) > 0.78 * first.shape[1], "the last of five columns"
+    assert min(changed[0]) > 0.48 * first.shape[0], "in the lower row"

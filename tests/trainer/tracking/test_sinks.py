@@ -66,3 +66,24 @@ def test_steps_and_matches_are_rows_in_their_order(tmp_path, make_record, match)
         "selector/decision": '{"tp": 1}',
         **record.metrics,
     }
+
+
+def test_a_file_is_taken_back_to_what_it_held(tmp_path):
+    lines = JsonLines(tmp_path / "a.jsonl", 0)
+    lines.write({"step": 0})
+    kept = lines.num_bytes
+    lines.write({"step": 1, "lost": True})
+    lines.rewind(kept)
+    assert lines.num_bytes == kept
+    lines.write({"step": 1})
+    lines.close()
+    assert rows_of(tmp_path / "a.jsonl") == [{"step": 0}, {"step": 1}]
+
+
+def test_a_checkup_is_a_row_of_its_own(tmp_path, checkup):
+    sink = MetricsFile(JsonLines(tmp_path / "a.jsonl", 0))
+    sink.log_checkup(checkup)
+    sink.close()
+    (row,) = rows_of(tmp_path / "a.jsonl")
+    assert row == {"step": 20, **checkup.figures()}
+    assert "phase" not in row

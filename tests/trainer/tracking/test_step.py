@@ -35,6 +35,7 @@ def outcome(make_episode, make_turn):
             rewards=[reward],
             peak_resident_tokens=resident_tokens,
             counts=TokenCounts.of(columns.select([row]), 9),
+            num_emitted=4 - row,
             seconds={"rollout": 2.0 - row, "prepare": 0.5 + 0.5 * row, "update": 4.0},
         )
         for row, (episode, reward, resident_tokens) in enumerate(
@@ -95,6 +96,8 @@ def test_the_record_gathers_every_stage(outcome):
         "dispatch/bytes_moved": 0.0,
         "policy/kl": 0.5,
         "policy/lr": 0.25,
+        "tokens/generated": 7.0,
+        "tokens/trained": 5.0,
         "time/prepare_s": 1.0,
         "rate/rollout_tokens_per_s": 2.5,
         "rate/update_tokens_per_s": 2.5,

@@ -20,6 +20,9 @@ class Listener:
     def log_evaluation(self, name, step, result):
         self.heard.append((self.name, name, step, result.games))
 
+    def log_checkup(self, checkup):
+        self.heard.append((self.name, "checkup", checkup.step))
+
     def log_results(self, results, picture):
         self.heard.append((self.name, results, picture.name))
 
@@ -52,18 +55,22 @@ def rows_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_every_sink_hears_of_steps_and_matches(tracker, heard, make_record, match, tmp_path):
+def test_every_sink_hears_of_steps_and_matches(
+    tracker, heard, make_record, match, checkup, tmp_path
+):
     tracker.log_step(make_record())
     tracker.log_evaluation("after", 7, match)
+    tracker.log_checkup(checkup)
     tracker.log_results({"steps": 7}, tmp_path / "run.png")
     tracker.close()
 
     for name in ("display", "sink"):
         told = [what[1:] for what in heard if what[0] == name]
         results = ({"steps": 7}, "run.png")
-        assert told == [("step", 6), ("after", 7, 400), results, ("close",)]
+        checked = ("checkup", 20)
+        assert told == [("step", 6), ("after", 7, 400), checked, results, ("close",)]
     assert heard[-1] == ("display", "close"), "the display is closed last"
-    assert [row["step"] for row in rows_of(tmp_path / "metrics.jsonl")] == [6, 7]
+    assert [row["step"] for row in rows_of(tmp_path / "metrics.jsonl")] == [6, 7, 20]
 
 
 def test_an_episode_is_a_row_with_what_was_said_and_how_it_ended(
@@ -120,3 +127,14 @@ def test_positions_are_the_bytes_that_a_checkpoint_keeps(
     sizes = {name: (tmp_path / f"{name}.jsonl").stat().st_size for name in tracker.positions()}
     assert tracker.positions() == sizes
     assert min(sizes.values()) > 0
+
+
+def test_files_are_taken_back_to_a_checkpoint(tracker, tmp_path, make_record, make_summary):
+    tracker.log_step(make_record(0))
+    positions = tracker.positions()
+    tracker.log_step(make_record(1))
+    tracker.log_episodes("rl", 1, [make_summary()], [1.0])
+    tracker.rewind(positions)
+    assert tracker.positions() == positions
+    assert [row["step"] for row in rows_of(tmp_path / "metrics.jsonl")] == [0]
+    assert rows_of(tmp_path / "episodes.jsonl") == []

@@ -64,7 +64,9 @@ def no_key(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_an_offline_run_holds_every_step_match_and_the_config(tmp_path, no_key, make_record, match):
+def test_an_offline_run_holds_every_step_match_and_the_config(
+    tmp_path, no_key, make_record, match, checkup
+):
     sink = WandbSink(
         tmp_path,
         project="p",
@@ -74,11 +76,13 @@ def test_an_offline_run_holds_every_step_match_and_the_config(tmp_path, no_key, 
         config={"seed": 7, "model": {"name": "tiny"}},
     )
     rare = ("mismatch/kl", "end/finished", "staleness/max", "drift/max", "async/wait_s")
+    rare += ("guard/kl", "tokens/trained")
     records = [make_record(0, **dict.fromkeys(rare, 0.5)), make_record(1)]
     sink.log_evaluation("initial", 0, match)
     sink.log_step(records[0])
     sink.log_step(records[1])
     sink.log_evaluation("after", 2, match)
+    sink.log_checkup(checkup)
     (tmp_path / "run.png").write_bytes(PICTURE)
     sink.log_results({"gain": {"low": 0.125}}, tmp_path / "run.png")
     sink.close()
@@ -110,6 +114,9 @@ def test_an_offline_run_holds_every_step_match_and_the_config(tmp_path, no_key, 
     groups = {name.split("/")[0] for name in records[0].metrics}
     assert {axes[f"{group}/*"] for group in groups} == {"train_step"}
     assert axes["evaluation/*"] == "evaluation_step"
+    assert axes["checkup/*"] == "checkup/step"
+    (checked,) = [row for row in history if "checkup/step" in row]
+    assert {name: checked[name] for name in checkup.figures()} == checkup.figures()
 
     run = next(record.run for record in written if record.WhichOneof("record_type") == "run")
     assert (run.run_id, run.project, run.display_name) == ("abc12345", "p", "n")

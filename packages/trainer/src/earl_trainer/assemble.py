@@ -3,17 +3,24 @@
 import json
 import shutil
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from earl_envs import Game, make_game, make_opponent
+from earl_envs import Game, Opponent, make_game, make_opponent
+from earl_envs.opponents.perfect import PerfectOpponent
 
 from earl_trainer.asynchronous.check import note_idle_workers, note_unused_staleness
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import PAST_MODELS, ModelConfig, RunConfig
 from earl_trainer.engines import make_engine, make_selector
+from earl_trainer.evaluation.examiner import Examiner
+from earl_trainer.evaluation.playing import MatchPlan
+from earl_trainer.guards.guardian import Guardian
+from earl_trainer.guards.rollbacks import RollbackLog
+from earl_trainer.guards.setup import make_panel
 from earl_trainer.models.load import load_folder, load_model
 from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
 from earl_trainer.phases import RL, TEACHER, WARMUP, Phase, plan_phases
@@ -24,7 +31,7 @@ from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.past_models import PastModels
-from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
+from earl_trainer.rollout.policies import LanguagePolicy, ReplyPolicy, ScriptedPolicy
 from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.rules import (
     check_config,
@@ -41,6 +48,8 @@ from earl_trainer.tracking.wandb_sink import WandbSink, choose_mode
 from earl_trainer.workers.team import Team
 
 _CHECKPOINTS = "checkpoints"
+_PAST_WEIGHTS = "past_weights"
+_ROLLBACKS = "rollbacks.jsonl"
 _ANY_DEVICE = "auto"
 _WANDB_ID = "wandb_id"
 
@@ -101,7 +110,30 @@ def assemble_run(
     return run
 
 
-def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None, rank: int) -> Run:
+def assemble_again(run: Run) -> Run:
+    """Make a run anew from its latest checkpoint, in the same team and with the same records.
+
+    What later steps have written is taken back, as by a resume.
+    """
+    run.engine.close()
+    checkpoint = run.checkpoints.latest()
+    assert checkpoint is not None
+    again = assemble_worker(
+        run.config, run.folder, checkpoint=checkpoint, rank=run.team.rank, team=run.team
+    )
+    again.started_s, again.tracker = run.started_s, run.tracker
+    again.tracker.rewind(_read_state(checkpoint)["files"])
+    return again
+
+
+def assemble_worker(
+    config: RunConfig,
+    folder: Path,
+    *,
+    checkpoint: Path | None,
+    rank: int,
+    team: Team | None = None,
+) -> Run:
     """Put together what one worker of a team has of a run, without records to keep.
 
     Args:
@@ -109,6 +141,7 @@ def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None,
         folder: Of the run.
         checkpoint: What the run goes on from, if it does.
         rank: The worker's.
+        team: Its team, if it has been together with it before.
 
     Raises:
         ValueError: If the model does not load or the selector finds nothing that fits.
@@ -127,7 +160,7 @@ def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None,
     state = RunState(step=0, selector=selector.init(), report=None)
     if checkpoint is not None:
         state = RunState.from_dict(_read_state(checkpoint))
-    team = Team(
+    team = team or Team(
         rank=rank,
         num_rollout_workers=config.rollout_workers,
         num_learner_workers=config.learner_workers,
@@ -142,6 +175,12 @@ def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None,
         plays=team.plays,
         note=lambda line: run.tracker.display.note(line),
     )
+    guardian = Guardian(
+        make_panel(config),
+        _checkpoints(config, folder),
+        RollbackLog(folder / _ROLLBACKS),
+        max_rollbacks=config.guards.max_rollbacks,
+    )
     run = Run(
         config=config,
         folder=folder,
@@ -152,10 +191,12 @@ def assemble_worker(config: RunConfig, folder: Path, *, checkpoint: Path | None,
         engine=engine,
         collector=_make_collector(config, folder, game, chat, state, engine, team),
         selector=selector,
-        phases=_make_phases(config, game, chat, engine),
+        phases=_make_phases(config, game, chat, engine, num_rollbacks=len(guardian.rollbacks)),
         evaluation_policy=LanguagePolicy(engine, temperature=config.evaluation.temperature),
         tracker=SilentTracker(),
         checkpoints=_checkpoints(config, folder),
+        guardian=guardian,
+        examiner=_make_examiner(config, folder, game, chat, engine, team),
         resumed_from=checkpoint,
         team=team,
     )
@@ -182,7 +223,7 @@ def _have_own_gpus(config: RunConfig) -> bool:
 
 
 def _make_phases(
-    config: RunConfig, game: Game, chat: ChatFormat, engine: Engine
+    config: RunConfig, game: Game, chat: ChatFormat, engine: Engine, *, num_rollbacks: int
 ) -> tuple[Phase, ...]:
     def scripted(player: str) -> ScriptedPolicy:
         return ScriptedPolicy(make_opponent(player), game=game, chat=chat)
@@ -194,6 +235,7 @@ def _make_phases(
             RL: LanguagePolicy(engine, temperature=config.rollout.temperature),
             TEACHER: scripted(config.preference.player),
         },
+        num_rollbacks=num_rollbacks,
     )
 
 
@@ -248,6 +290,59 @@ def _make_collector(
     )
 
 
+def _make_examiner(
+    config: RunConfig, folder: Path, game: Game, chat: ChatFormat, engine: Engine, team: Team
+) -> Examiner:
+    rules = config.evaluation
+
+    def seat(rival: Opponent | ReplyPolicy) -> Collector:
+        return Collector(
+            game,
+            game_id=config.env,
+            opponent=None,
+            match_opponent=rival,
+            chat=chat,
+            max_context_tokens=config.rollout.max_context_tokens,
+            max_reply_tokens=config.rollout.max_reply_tokens,
+        )
+
+    # A run that goes on from a checkpoint meets whom it would have met without.
+    spare = -(-config.tracking.checkpoint_every_steps // max(1, rules.every_steps))
+    return Examiner(
+        every_steps=rules.every_steps,
+        opponents=rules.opponents,
+        num_past_selves=rules.past_selves,
+        plan=MatchPlan(
+            seed=derive_seed(config.seed, "checkup"),
+            num_games=rules.checkup_games,
+            num_seats=game.num_seats,
+            games_at_once=-(-config.rollout.num_episodes // team.num_rollout_workers),
+        ),
+        game=game,
+        seat=seat,
+        policy=LanguagePolicy(engine, temperature=rules.temperature),
+        past_weights=CheckpointStore(folder / _PAST_WEIGHTS, keep=rules.past_selves + spare),
+        load=_past_policies(config, chat, engine, temperature=rules.temperature),
+        solver=PerfectOpponent() if rules.optimum else None,
+        team=team,
+    )
+
+
+def _past_policies(
+    config: RunConfig, chat: ChatFormat, engine: Engine, *, temperature: float
+) -> Callable[[Path], LanguagePolicy]:
+    """Return what makes a player of the model folder of earlier weights."""
+
+    def load(model_folder: Path) -> LanguagePolicy:
+        loaded = load_folder(model_folder, device=config.model.device)
+        past = TransformersEngine(
+            loaded.model, stop_ids=chat.stop_ids, capacity_tokens=engine.capacity_tokens
+        )
+        return LanguagePolicy(past, temperature=temperature)
+
+    return load
+
+
 def _make_past_models(
     config: RunConfig,
     folder: Path,
@@ -256,19 +351,12 @@ def _make_past_models(
     engine: Engine,
     team: Team,
 ) -> PastModels:
-    def load(model_folder: Path) -> LanguagePolicy:
-        loaded = load_folder(model_folder, device=config.model.device)
-        past = TransformersEngine(
-            loaded.model, stop_ids=chat.stop_ids, capacity_tokens=engine.capacity_tokens
-        )
-        return LanguagePolicy(past, temperature=config.rollout.temperature)
-
     return PastModels(
         _checkpoints(config, folder),
         folder / _CHECKPOINTS / "ratings.jsonl",
         sampling=config.opponent.partition(":")[2],
         every_steps=config.tracking.checkpoint_every_steps,
-        load=load,
+        load=_past_policies(config, chat, engine, temperature=config.rollout.temperature),
         version=lambda: state.step,
         team=team,
     )

@@ -59,6 +59,12 @@ class CheckpointStore:
         """Return the newest whole checkpoint, or None."""
         return next(reversed(self.complete().values()), None)
 
+    def drop_after(self, step: int) -> None:
+        """Delete the checkpoints of later steps, the newest first."""
+        for saved, folder in reversed(self.complete().items()):
+            if saved > step:
+                self._delete(folder)
+
     def complete(self) -> dict[int, Path]:
         """Return the folder of every whole checkpoint by its step, oldest first.
 

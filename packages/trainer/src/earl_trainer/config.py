@@ -11,6 +11,7 @@ from earl_trainer.algorithms.config import AdvantageConfig, AlgorithmConfig, Cri
 from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.config_fields import AUTO, NonNegativeInt, PositiveFloat, PositiveInt, section
 from earl_trainer.evaluation.config import EvaluationConfig
+from earl_trainer.guards.config import GuardsConfig
 from earl_trainer.learner.config import LearnerConfig, WarmupConfig
 from earl_trainer.preference.config import PreferenceConfig
 from earl_trainer.rewards.config import JudgeConfig, RewardConfig, RewardModelConfig
@@ -201,6 +202,8 @@ class RunConfig:
     """The parallelism selector."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Matches."""
+    guards: GuardsConfig = GuardsConfig()
+    """What watches the run."""
     tracking: TrackingConfig = TrackingConfig()
     """Records."""
 

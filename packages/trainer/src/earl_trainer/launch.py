@@ -4,8 +4,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from earl_trainer.assemble import assemble_worker
+from earl_trainer.assemble import assemble_again, assemble_worker
 from earl_trainer.config import RunConfig
+from earl_trainer.guards.rollbacks import RolledBackError
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.loop import train
 from earl_trainer.models.load import quieten_library
@@ -24,9 +25,8 @@ def run_to_end(run: Run) -> int:
     try:
         work = partial(_work, run.config, run.folder, run.resumed_from)
         with working_together(run.team, work, timeout_s=run.config.dispatch.timeout_s):
-            run.begin()
-            run.measure()
-            train(run)
+            while not _train(run):
+                run = assemble_again(run)
         summary = run.finish()
     except KeyboardInterrupt:
         # Pressed once more it changes nothing: the run is ending already.
@@ -62,5 +62,16 @@ def _work(
     quieten_library()
     run = assemble_worker(config, folder, checkpoint=checkpoint, rank=rank)
     meeting.join(run.team)
+    while not _train(run):
+        run = assemble_again(run)
+
+
+def _train(run: Run) -> bool:
+    """Train to the end, and return True; False if a guard sent the run back to a checkpoint."""
     run.begin()
-    train(run)
+    run.measure()
+    try:
+        train(run)
+    except RolledBackError:
+        return False
+    return True

@@ -17,18 +17,17 @@ from earl_trainer.tracking.step import StepOutcome, StepShare
 
 
 def train(run: Run) -> None:
-    """Train from where the run stands to its end, with a match before each phase and at the end.
-
-    Every worker of the run's team calls it, and all go through the same steps.
-    """
+    """Train from where the run stands to its end; all workers of its team go through it."""
     for phase in run.phases:
         if run.state.step <= phase.first_step:
             run.evaluate(phase.evaluation)
-        if run.state.step < phase.end_step:
+        if run.goes_on(phase):
             with closing(run.enter(phase)) as stages:
-                while run.state.step < phase.end_step:
+                while run.goes_on(phase):
+                    run.examine()
                     train_step(run, phase, stages)
     run.evaluate("after")
+    run.examine(at_end=True)
 
 
 def train_step(run: Run, phase: Phase, stages: Stages) -> None:
@@ -51,7 +50,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
     with clock.stage("prepare"):
         display.stage("prepare")
         columns = stages.preparer.prepare(columns)
-        columns = stages.estimator.estimate(columns, rollout.summaries, rewards)
+        columns = stages.estimator.estimate(columns, rollout.summaries, stages.scale(rewards))
     with clock.stage("dispatch"):
         delivery = stages.feed.send(columns, seed=derive_seed(config.seed, "shuffle", step))
     with interrupts_deferred(lambda: display.note("Ctrl-C: finishing this step first")):
@@ -70,7 +69,11 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
             shares=team.everyone.gather(StepShare.of(rollout, rewards, columns, clock, step)),
             choice=choice,
             collected=stages.collection.figures,
-            prepared={**stages.preparer.figures, **stages.estimator.figures},
+            prepared={
+                **stages.preparer.figures,
+                **stages.normaliser.figures,
+                **stages.estimator.figures,
+            },
             delivery=delivery,
             updates=updates,
             clock=clock,

@@ -1,6 +1,7 @@
 """The phases of a run: the same loop with another player, algorithm and schedule."""
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import final
@@ -62,6 +63,8 @@ class Phase:
     lr_warmup_steps: int
     method: Method | None = None
     """How to learn from something else than rewards; the algorithm is then imitation."""
+    attempt: int = 0
+    """How often the phase was sent back to a checkpoint; every attempt plays other games."""
 
     @property
     def end_step(self) -> int:
@@ -102,8 +105,9 @@ class Phase:
             num_groups=self.num_episodes // (self.group_size * seats_at_table),
             num_seats=num_seats // seats_at_table,
         )
+        stream = (self.name, "attempt", self.attempt) if self.attempt else (self.name,)
         starts = plan(
-            derive_seed(seed, self.name),
+            derive_seed(seed, *stream),
             step=step,
             num_episodes=self.num_episodes,
             group_size=self.group_size,
@@ -246,18 +250,22 @@ def _make_learner(
         UpdateSettings(
             max_microbatch_tokens=learner.max_microbatch_tokens,
             max_grad_norm=learner.max_grad_norm,
+            max_kl=config.guards.max_update_kl or math.inf,
             packing=PACKINGS[learner.packing],
         ),
         workers,
     )
 
 
-def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple[Phase, ...]:
+def plan_phases(
+    config: RunConfig, policies: Mapping[str, ReplyPolicy], *, num_rollbacks: int = 0
+) -> tuple[Phase, ...]:
     """Lay the run's phases one after the other.
 
     Args:
         config: The run.
         policies: Who plays in `WARMUP` and in `RL`; and as `TEACHER`, where there is to be one.
+        num_rollbacks: How often guards have sent the run back so far.
     """
     most_games, ramp_steps = config.rollout.games_per_episode, config.rollout.games_ramp_steps
     warmup = Phase(
@@ -291,8 +299,9 @@ def plan_phases(config: RunConfig, policies: Mapping[str, ReplyPolicy]) -> tuple
         kl_coefficient=config.algorithm.kl_coefficient,
         num_episodes=config.rollout.num_episodes,
         group_size=config.rollout.group_size,
-        peak_lr=config.learner.lr,
+        peak_lr=config.learner.lr * config.guards.rollback_lr**num_rollbacks,
         lr_warmup_steps=config.learner.lr_warmup_steps,
+        attempt=num_rollbacks,
     )
     first = [warmup]
     rules = config.reward_model

@@ -13,6 +13,7 @@ from earl_envs import (
     suggest,
 )
 from earl_envs.opponents.endpoint import EndpointOpponent
+from earl_envs.opponents.perfect import PerfectOpponent
 from earl_envs.opponents.pool import OpponentPool
 from earl_envs.record import start_position
 
@@ -41,12 +42,46 @@ def check_players(config: RunConfig, game: Game) -> None:
             "evaluation.opponent must be none of the learner's own weights, so that matches of one "
             f"run can be compared: name one such as 'random', got {config.evaluation.opponent!r}"
         )
+    _check_checkups(config, game)
     if config.match_opponent != config.opponent:
         _check_move(config.match_opponent, config, game)
     _check_move(config.warmup.player, config, game)
     method = METHODS.get(config.preference.name)
     if method is not None and method.is_taught(config.preference.data):
         _check_move(config.preference.player, config, game)
+
+
+def _check_checkups(config: RunConfig, game: Game) -> None:
+    rules = config.evaluation
+    if not rules.every_steps:
+        return
+    if not rules.opponents:
+        raise ValueError(
+            "a checkup rates the weights against somebody: evaluation.opponents must name one such "
+            f"as 'random', got {rules.opponents}"
+        )
+    if rules.checkup_games % game.num_seats:
+        raise ValueError(
+            f"evaluation.checkup_games must be a multiple of the game's {game.num_seats} seats, "
+            f"got {rules.checkup_games}"
+        )
+    if rules.past_selves and game.num_seats < 2:
+        raise ValueError(
+            f"evaluation.past_selves needs a game of two seats or more, {config.env!r} has "
+            f"num_seats = {game.num_seats}"
+        )
+    for spec in rules.opponents:
+        _check_spec(spec)
+        _check_move(spec, config, game)
+    start = attempt(start_position, game, config.seed)
+    if not rules.optimum or isinstance(start, Failure):
+        return
+    rng = episode_rng(config.seed, game_id=config.env, episode=0, seat=start.seat)
+    best = attempt(PerfectOpponent().optimal_actions, game, start.state, start.seat, rng)
+    if isinstance(best, Failure):
+        raise ValueError(  # noqa: TRY004
+            f"evaluation.optimum needs a game that can be solved, not {config.env!r}: {best.error}"
+        )
 
 
 def _check_own(config: RunConfig, game: Game) -> None:

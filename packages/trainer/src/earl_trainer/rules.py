@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from earl_trainer.algorithms.check import check_algorithm
 from earl_trainer.asynchronous.check import check_asynchronous
 from earl_trainer.config import RunConfig
+from earl_trainer.guards.setup import check_guards
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.players import check_players
@@ -34,6 +35,7 @@ def check_config(config: RunConfig) -> None:
     check_model_name(config.model.name)
     check_rewards(config)
     check_preference(config)
+    check_guards(config)
     if config.rollout.max_context_tokens > config.learner.max_microbatch_tokens:
         raise ValueError(
             "a sequence is computed in one piece: learner.max_microbatch_tokens must be at least "
@@ -142,7 +144,7 @@ _RESUMABLE = frozenset({
     "reward.cpu_s",
     "reward.memory_bytes",
 })
-_RESUMABLE_GROUPS = ("asynchronous.", "dispatch.", "selector.", "tracking.")
+_RESUMABLE_GROUPS = ("asynchronous.", "dispatch.", "guards.", "selector.", "tracking.")
 
 
 def check_resumable(saved: RunConfig, config: RunConfig) -> None:

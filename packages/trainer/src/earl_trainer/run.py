@@ -18,10 +18,18 @@ from earl_trainer.asynchronous.setup import make_background_collection, under_wa
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
 from earl_trainer.engines import go_by_profile
+from earl_trainer.evaluation.checkup import CheckupHistory
+from earl_trainer.evaluation.examiner import Examiner
 from earl_trainer.evaluation.match import MatchResult
+from earl_trainer.evaluation.playing import MatchPlan, play_match
 from earl_trainer.experience.estimator import Estimator, Untouched
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
+from earl_trainer.guards.guard import Action
+from earl_trainer.guards.guardian import Guardian
+from earl_trainer.guards.panel import Alarm, PanelState
+from earl_trainer.guards.reward_normaliser import RewardNormaliser, RewardStatistics
+from earl_trainer.guards.rollbacks import RolledBackError
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.learner.critic import ActorCritic, make_critic
 from earl_trainer.learner.learner import AbsentLearner, Learner
@@ -42,7 +50,6 @@ from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.limits import context_share
 from earl_trainer.rollout.policies import LanguagePolicy, ReplyPolicy, ScriptedPolicy
-from earl_trainer.rollout.starts import paired_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.plot import plot_run
 from earl_trainer.tracking.step import StepOutcome
@@ -74,6 +81,11 @@ class RunState:
         default_factory=dict[str, tuple[int, MatchResult]]
     )
     """Name of a match -> the step it was played before, and its result."""
+    guards: PanelState = field(default_factory=PanelState)
+    """What guards have seen."""
+    rewards: RewardStatistics = field(default_factory=RewardStatistics)
+    """Of reinforcement learning, where rewards are normalised."""
+    checkups: CheckupHistory = field(default_factory=CheckupHistory)
 
     def to_dict(self) -> dict[str, Any]:  # Any: nested plain values for JSON
         """Return the state as plain values."""
@@ -88,6 +100,9 @@ class RunState:
                 name: {"step": step, "result": result.to_dict()}
                 for name, (step, result) in self.evaluations.items()
             },
+            "guards": self.guards.to_dict(),
+            "rewards": asdict(self.rewards),
+            "checkups": self.checkups.to_dict(),
         }
 
     @classmethod
@@ -105,6 +120,9 @@ class RunState:
                 name: (entry["step"], MatchResult(**entry["result"]))
                 for name, entry in values["evaluations"].items()
             },
+            guards=PanelState.from_dict(values["guards"]),
+            rewards=RewardStatistics(**values["rewards"]),
+            checkups=CheckupHistory.from_dict(values["checkups"]),
         )
 
 
@@ -115,8 +133,13 @@ class Stages:
     collection: Collection
     preparer: PreparationStage
     estimator: Estimator | Untouched
+    normaliser: RewardNormaliser
     feed: LearnerFeed
     learner: Learner | ActorCritic | AbsentLearner
+
+    def scale(self, rewards: Sequence[float | None]) -> Sequence[float | None]:
+        """Return the rewards that advantages are estimated from."""
+        return self.normaliser.normalise(rewards)
 
     def close(self) -> None:
         """End what goes on between steps."""
@@ -147,6 +170,8 @@ class Run:
     evaluation_policy: ReplyPolicy
     tracker: Tracker | SilentTracker
     checkpoints: CheckpointStore
+    guardian: Guardian
+    examiner: Examiner
     resumed_from: Path | None
     team: Team
     _learner: Learner | ActorCritic | None = None
@@ -155,7 +180,11 @@ class Run:
     _collection: Collection | None = None
     _preparer: PreparationStage | None = None
     _estimator: Estimator | Untouched | None = None
-    _started_s: float = field(default_factory=time.perf_counter)
+    _normaliser: RewardNormaliser | None = None
+    stopped_by: str | None = None
+    """What a guard found that ends the run."""
+    started_s: float = field(default_factory=time.perf_counter)
+    """When it began in this process, by `time.perf_counter`."""
 
     def __post_init__(self) -> None:
         """Find the reward model that the run learns, if it learns one."""
@@ -233,23 +262,39 @@ class Run:
             self.tracker.log_evaluation(name, *evaluations[name])
 
     def _play_match(self) -> list[EpisodeSummary]:
-        """Play a match, as many games at once as in a step, so that it takes no more memory."""
-        starts = self.team.share(
-            paired_starts(
-                derive_seed(self.config.seed, "evaluation"),
-                num_games=self.config.evaluation.num_games,
-                num_seats=self.game.num_seats,
-            )
+        plan = MatchPlan(
+            seed=derive_seed(self.config.seed, "evaluation"),
+            num_games=self.config.evaluation.num_games,
+            num_seats=self.game.num_seats,
+            games_at_once=self.examiner.plan.games_at_once,
         )
-        show, played = self.tracker.display.stage, list[EpisodeSummary]()
-        while rest := starts[len(played) :]:
-            rollout = self.collector.collect(
-                self.evaluation_policy,
-                rest[: -(-self.config.rollout.num_episodes // self.team.num_rollout_workers)],
-                on_turn=lambda live: show("match", f"{len(played)} played, {live} running"),
-            )
-            played.extend(rollout.summaries)
-        return [episode for part in self.team.everyone.all_gather(played) for episode in part]
+        stage = self.tracker.display.stage
+        return play_match(
+            self.collector,
+            self.evaluation_policy,
+            plan,
+            self.team,
+            lambda detail: stage("match", detail),
+        )
+
+    def examine(self, *, at_end: bool = False) -> None:
+        """Make a checkup of the present weights, if it is due and has not been made."""
+        step, history = self.state.step, self.state.checkups
+        if not self.examiner.is_due(step, history, at_end=at_end):
+            return
+        if self.engine.version != step:
+            self.engine.load_weights(step)  # While a script plays nobody has asked for them.
+        display = self.tracker.display
+        checkup, history = self.examiner.examine(
+            step,
+            history,
+            save_model=self.save_model,
+            show=lambda detail: display.stage("checkup", detail),
+        )
+        note = display.note
+        with interrupts_deferred(lambda: note("Ctrl-C: recording this checkup first")):
+            self.state.checkups = history
+            self.tracker.log_checkup(checkup)
 
     def decide(self, num_episodes: int) -> Choice:
         """Let the selector choose this step's degree, and the engine change to it.
@@ -289,6 +334,10 @@ class Run:
             num_responses=-(-num_episodes // self.config.rollout_workers) if begins else None,
         )
 
+    def goes_on(self, phase: Phase) -> bool:
+        """Whether a phase has another step."""
+        return self.state.step < phase.end_step and self.stopped_by is None
+
     def enter(self, phase: Phase) -> Stages:
         """Make the stages of a phase, as they were if the run resumes inside it."""
         resumes = self.state.step > phase.first_step
@@ -297,13 +346,23 @@ class Run:
         self._learner = self._make_learner(phase, resumes=resumes) if self.team.learns else None
         if self._critic is not None:
             self.team.equalise(self._critic)
-        return Stages(
+        self._normaliser = RewardNormaliser(
+            self.config.guards.normalise_rewards if phase.name == RL else "off",
+            self.state.rewards,
+            self.team.everyone,
+        )
+        stages = Stages(
             collection=self._make_collection(phase, resumes=resumes),
             preparer=self._enter_preparer(phase, reference, resumes=resumes),
+            normaliser=self._normaliser,
             estimator=self._enter_estimator(phase, resumes=resumes),
             feed=self._make_feed(),
             learner=self._learner or AbsentLearner(),
         )
+        starts_rl = phase.name == RL and not resumes
+        if starts_rl and self.team.is_first and self.guardian.panel.rolls_back:
+            self.save()  # There is something to go back to.
+        return stages
 
     def _make_collection(self, phase: Phase, *, resumes: bool) -> Collection:
         if phase.name == RL and self.config.is_asynchronous:
@@ -428,23 +487,52 @@ class Run:
         """Move on to the next step: record this one, and save if a checkpoint is due."""
         self.state.step += 1
         self.state.selector = selector
+        if self._normaliser is not None:
+            self.state.rewards = self._normaliser.statistics
         if self._collection is not None:
             self.state.collection = self._collection.to_dict()
         if self._preparer is not None:
             self.state.preparation = self._preparer.to_dict()
         if self._estimator is not None:
             self.state.estimation = self._estimator.to_dict()
-        if self.team.is_first:
-            self.tracker.log_step(outcome.record())
-            self.tracker.log_episodes(
-                outcome.phase, outcome.step, outcome.episodes, outcome.rewards
-            )
-            self.state.report = outcome.report()
+        self._obey(self.team.everyone.from_first(lambda: self._record(outcome)))
         if self.state.step % self.config.tracking.checkpoint_every_steps == 0:
             if self.team.is_first:
                 self.save()
             # Opponents of the next step may be read from the checkpoint that is written now.
             self.team.everyone.all_gather(None)
+
+    def _record(self, outcome: StepOutcome) -> Alarm | None:
+        """Write a step down, and return what guards have found that is more than a warning."""
+        record, alarm = outcome.record(), None
+        if outcome.phase == RL:
+            alarm, self.state.guards, figures = self.guardian.inspect(
+                self.state.guards,
+                {**record.metrics, **self.state.checkups.latest},
+                step=outcome.step,
+                note=self.tracker.display.note,
+            )
+            record = replace(record, metrics={**record.metrics, **figures})
+        self.tracker.log_step(record)
+        self.tracker.log_episodes(outcome.phase, outcome.step, outcome.episodes, outcome.rewards)
+        self.state.report = outcome.report()
+        if alarm is None or alarm.action is not Action.ROLL_BACK:
+            return alarm
+        first_step = next(phase.first_step for phase in self.phases if phase.name == RL)
+        return self.guardian.settle(alarm, step=self.state.step, first_step=first_step)
+
+    def _obey(self, alarm: Alarm | None) -> None:
+        """Do as the first worker's guards say.
+
+        Raises:
+            RolledBackError: If the run has to be made anew from its latest checkpoint.
+        """
+        if alarm is None or alarm.action is Action.WARN:
+            return
+        self.tracker.display.note(f"{alarm.action}: {alarm.describe()}")
+        if alarm.action is Action.ROLL_BACK:
+            raise RolledBackError(alarm.describe())
+        self.stopped_by = alarm.describe()
 
     def save(self) -> Path:
         """Save a checkpoint of the present step and return its folder."""
@@ -488,9 +576,15 @@ class Run:
                 "total": _interval(after.gain_over(initial)),
             },
             "steps": self.state.step,
+            "checkups": self.examiner.summary(self.state.checkups),
+            "guards": {
+                "stopped_by": self.stopped_by,
+                "num_alarms": dict(self.state.guards.num_alarms),
+                "rollbacks": [asdict(rollback) for rollback in self.guardian.rollbacks],
+            },
             "num_parameters": self.model.num_parameters(),
             # Of this process: a resumed run had others before it.
-            "process_time_s": time.perf_counter() - self._started_s,
+            "process_time_s": time.perf_counter() - self.started_s,
             "process_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         }
         (self.folder / SUMMARY_FILE).write_text(json.dumps(summary, indent=1))

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from earl_envs.game import Game, State
-from earl_envs.opponents.zero_sum import SOONER, check_two_sided, choose_action, score
+from earl_envs.opponents.zero_sum import SOONER, best_of, check_two_sided, choose_action, score
 
 
 @final
@@ -29,19 +29,27 @@ class Minimax:
         Raises:
             ValueError: If the game is not one of two opposed seats, or too large.
         """
+        return choose_action(
+            game, state, seat, rng, lambda world, exact: self._action_values(game, world, seat)
+        )
+
+    def best_actions(self, game: Game[State], state: State, seat: int) -> list[int]:
+        """Return all of the best moves of a state that hides nothing.
+
+        Raises:
+            ValueError: If the game is not one of two opposed seats, or too large.
+        """
+        return best_of(self._action_values(game, state, seat))
+
+    def _action_values(self, game: Game, state: Hashable, seat: int) -> dict[int, float]:
         check_two_sided(game)
         if game is not self._game:
             self._game, self._values = game, {}
+        sign = 1 if seat == 0 else -1
         try:
-            return choose_action(
-                game, state, seat, rng, lambda world, exact: self._action_values(game, world, seat)
-            )
+            return {a: sign * self._value(game, game.apply(state, a)) for a in game.legal(state)}
         except RecursionError:
             raise ValueError("this game is too long for minimax; use 'negamax:DEPTH'") from None
-
-    def _action_values(self, game: Game, state: Hashable, seat: int) -> dict[int, float]:
-        sign = 1 if seat == 0 else -1
-        return {a: sign * self._value(game, game.apply(state, a)) for a in game.legal(state)}
 
     def _value(self, game: Game, state: Hashable) -> float:
         """Value for seat 0."""

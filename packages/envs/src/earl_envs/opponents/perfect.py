@@ -44,9 +44,30 @@ class PerfectOpponent:
         """
         if is_usual_connect_four(game):
             return self._connect_four_move(cast("tuple[int, int]", state), seat, rng)
-        if any(game.resample(state, seat, rng) != state for _ in range(NUM_WORLDS)):
-            raise ValueError("perfect play is for games that hide nothing; use 'mcts:SIMULATIONS'")
+        _check_open(game, state, seat, rng)
         return self._minimax.move(game, state, seat, rng)
+
+    def optimal_actions(
+        self, game: Game[State], state: State, seat: int, rng: np.random.Generator
+    ) -> list[int] | None:
+        """Return every move that this player might make if it searched; None if that takes long.
+
+        They keep the value of the position, and win soonest or lose latest. In Connect Four they
+        are known from ten stones on: before, the book has one move of maybe several.
+
+        Raises:
+            ImportError: If the game is Connect Four and numba is missing.
+            ValueError: If the game hides something, is large, or not one of two opposed seats.
+        """
+        if not is_usual_connect_four(game):
+            _check_open(game, state, seat, rng)
+            return self._minimax.best_actions(game, state, seat)
+        _require_numba()
+        stones = cast("tuple[int, int]", state)
+        taken = stones[0] | stones[1]
+        if taken.bit_count() <= MAX_STONES:
+            return None
+        return self._solver.optimal_columns(stones[seat], taken)
 
     def _connect_four_move(
         self, stones: tuple[int, int], seat: int, rng: np.random.Generator
@@ -56,10 +77,18 @@ class PerfectOpponent:
             column = book_column(own, taken)
             if column is not None:
                 return column
-        if not has_numba():
-            raise ImportError(
-                "perfect play of Connect Four beyond its book needs numba: "
-                "pip install earl-envs[fast]"
-            )
+        _require_numba()
         columns = self._solver.optimal_columns(own, taken)
         return columns[rng.integers(len(columns))]
+
+
+def _check_open(game: Game[State], state: State, seat: int, rng: np.random.Generator) -> None:
+    if any(game.resample(state, seat, rng) != state for _ in range(NUM_WORLDS)):
+        raise ValueError("perfect play is for games that hide nothing; use 'mcts:SIMULATIONS'")
+
+
+def _require_numba() -> None:
+    if not has_numba():
+        raise ImportError(
+            "perfect play of Connect Four beyond its book needs numba: pip install earl-envs[fast]"
+        )

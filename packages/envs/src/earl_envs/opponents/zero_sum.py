@@ -78,6 +78,11 @@ def choose_action(
 
 def draw_best(values: Mapping[int, float | int], rng: np.random.Generator) -> int:
     """Draw one of the actions with the highest value."""
-    highest = max(values.values())
-    best = [action for action, value in values.items() if value >= highest - _TOLERANCE]
+    best = best_of(values)
     return best[rng.integers(len(best))]
+
+
+def best_of(values: Mapping[int, float | int]) -> list[int]:
+    """Return the actions with the highest value."""
+    highest = max(values.values())
+    return [action for action, value in values.items() if value >= highest - _TOLERANCE]

@@ -56,6 +56,11 @@ class MatchResult:
             illegal_rate=sum(episode.num_forfeits for episode in played) / max(1, num_replies),
         )
 
+    @property
+    def score(self) -> float:
+        """Points per game: 1 for a win, 0.5 for a draw."""
+        return self.win_rate + self.draw_rate / 2
+
     def gain_over(self, earlier: "MatchResult") -> tuple[float, float, float]:
         """Difference in win rate to an earlier match with its 95 % interval: (gain, low, high)."""
         low, high = difference_interval(

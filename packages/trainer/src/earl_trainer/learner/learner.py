@@ -28,6 +28,10 @@ class UpdateSettings:
     max_microbatch_tokens: int
     """Tokens in one forward and backward pass; bounds memory, changes no gradient."""
     max_grad_norm: float
+    max_kl: float = math.inf
+    """KL divergence of a mini-batch's policy to that before the step, in nats per token, beyond
+    which neither it nor those after it make an update: PPO's early stop (OpenAI Spinning Up,
+    `target_kl`), looked at before the update and not after it."""
     packing: PackingFunction = pack_fewest_first
     """How rows share these passes; changes no gradient either."""
 
@@ -85,31 +89,37 @@ class Learner:
 
         Returns:
             Means over the applied updates of loss, grad_norm, entropy and the loss function's own
-            metrics, and the number of updates skipped for non-finite gradients; the same on all
-            workers.
+            metrics; the number of updates skipped for non-finite gradients, left out for `max_kl`,
+            and made with a gradient that was scaled down; the same on all workers.
 
         Raises:
             RunFailedError: After five updates in a row with non-finite gradients.
         """
         total = sum(int(batch.lengths[rows].sum()) for rows in minibatches)
         done = 0
-        norms: list[float | None] = []
-        own: list[dict[str, float]] = []
+        num_tried = 0
+        applied: list[dict[str, float]] = []
         for rows in minibatches:
             minibatch = batch.select(rows)
-            own.append(self.accumulate(minibatch))
+            metrics = _add_up(self._workers.all_gather(self.accumulate(minibatch)))
             done += minibatch.num_tokens
             on_minibatch(done, total)
-            norms.append(self._apply(lr))
-        updates = _add_up(self._workers.all_gather(own))
-        applied = [
-            {**metrics, "grad_norm": norm}
-            for metrics, norm in zip(updates, norms, strict=True)
-            if norm is not None
-        ]
+            if metrics.get("kl", 0.0) > self._settings.max_kl:
+                self._optimizer.drop_gradients()
+                break
+            num_tried += 1
+            norm = self._apply(lr)
+            if norm is not None:
+                applied.append({**metrics, "grad_norm": norm})
         names = applied[0] if applied else ()
         means = {name: sum(update[name] for update in applied) / len(applied) for name in names}
-        return {**means, "skipped_updates": float(len(norms) - len(applied))}
+        max_norm = self._settings.max_grad_norm
+        return {
+            **means,
+            "skipped_updates": float(num_tried - len(applied)),
+            "left_out_updates": float(len(minibatches) - num_tried),
+            "clipped_updates": float(sum(each["grad_norm"] > max_norm for each in applied)),
+        }
 
     def accumulate(self, minibatch: Columns) -> dict[str, float]:
         """Add the gradient of one mini-batch's loss to the parameters, without an update.
@@ -206,12 +216,9 @@ class AbsentLearner:
         return {}
 
 
-def _add_up(parts: Sequence[Sequence[dict[str, float]]]) -> list[dict[str, float]]:
-    """Add up what the workers have of each update."""
-    return [
-        {name: sum(share[name] for share in shares) for name in shares[0]}
-        for shares in zip(*parts, strict=True)
-    ]
+def _add_up(parts: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Add up what the workers have of an update."""
+    return {name: sum(part[name] for part in parts) for name in parts[0]}
 
 
 def _one_idle_token(columns: Columns) -> Columns:

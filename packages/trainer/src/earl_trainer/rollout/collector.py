@@ -63,7 +63,7 @@ class Collector:
         *,
         game_id: str,
         opponent: Opponent | PastModels | None,
-        match_opponent: Opponent,
+        match_opponent: Opponent | ReplyPolicy,
         chat: ChatFormat,
         max_context_tokens: int,
         max_reply_tokens: int,

@@ -37,7 +37,7 @@ class Seating:
         *,
         game_id: str,
         opponent: Opponent | PastModels | None,
-        match_opponent: Opponent,
+        match_opponent: Opponent | ReplyPolicy,
     ) -> None:
         self._game = game
         self._game_id = game_id
@@ -111,8 +111,10 @@ class Seating:
             start.game_seed, game_id=self._game_id, episode=0, seat=self._game.num_seats
         )
         rival = self._match_opponent if start.match else self._opponent
-        if rival is not None:
+        if isinstance(rival, Opponent):
             return "", draw_opponent(rival, rng), None
+        if rival is not None:
+            return "", None, rival
         if self._past is None:
             return "", None, None
         if self._pool is None:

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from earl_trainer.evaluation.checkup import Checkup
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.tracking.metrics import StepRecord
 
@@ -48,6 +49,10 @@ class Display(Protocol):
 
     def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
         """Show the result of a match."""
+        ...
+
+    def log_checkup(self, checkup: Checkup) -> None:
+        """Show what a checkup found."""
         ...
 
     def log_results(self, results: Mapping[str, object], picture: Path) -> None:
@@ -196,6 +201,10 @@ class LineDisplay:
         self._clock.end_match()
         self.note(describe_match(name, result))
 
+    def log_checkup(self, checkup: Checkup) -> None:
+        """Print the checkup in one line."""
+        self.note(checkup.describe())
+
     def log_results(self, results: Mapping[str, object], picture: Path) -> None:
         """Show nothing: whoever ends the run says it in a line."""
 
@@ -234,10 +243,12 @@ class LiveDisplay:
             console=console,
         )
         self._tasks = {}
+        self._first_steps = dict(phase_steps)
+        begins = 0
         for phase, num_steps in phase_steps.items():
-            done = min(first_step, num_steps)
-            first_step -= done
+            done = max(0, min(first_step - begins, num_steps))
             self._tasks[phase] = self._progress.add_task(phase, total=num_steps, completed=done)
+            self._first_steps[phase], begins = begins, begins + num_steps
         self._live = Live(self._render(), console=console, refresh_per_second=4)
         self._live.start()
 
@@ -245,13 +256,19 @@ class LiveDisplay:
         """Add the step to the table and move its bar."""
         self._eta = self._clock.tick(record)
         self._records.append(record)
-        self._progress.advance(self._tasks[record.phase])
+        # Not one more: a run may have been sent back.
+        done = record.step + 1 - self._first_steps[record.phase]
+        self._progress.update(self._tasks[record.phase], completed=done)
         self._live.update(self._render())
 
     def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
         """Leave the match standing above the table."""
         self._clock.end_match()
         self.note(describe_match(name, result))
+
+    def log_checkup(self, checkup: Checkup) -> None:
+        """Leave the checkup standing above the table."""
+        self.note(checkup.describe())
 
     def log_results(self, results: Mapping[str, object], picture: Path) -> None:
         """Show nothing: whoever ends the run says it in a line."""
@@ -302,6 +319,9 @@ class SilentDisplay:
         """Show nothing."""
 
     def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
+        """Show nothing."""
+
+    def log_checkup(self, checkup: Checkup) -> None:
         """Show nothing."""
 
     def log_results(self, results: Mapping[str, object], picture: Path) -> None:

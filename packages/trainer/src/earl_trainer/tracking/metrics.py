@@ -224,6 +224,8 @@ class TokenCounts:
     num_tokens: int
     num_generated: int
     """Tokens that an engine emitted, and not a script, which says nothing of an engine's speed."""
+    num_trained: int
+    """Of these, or of a script's, that are trained."""
     num_scored: int
     """Trained tokens with a log-prob of the learner's own."""
     mismatch_kl: float
@@ -246,6 +248,7 @@ class TokenCounts:
         return cls(
             num_tokens=columns.num_tokens,
             num_generated=int(numbers.sum()),
+            num_trained=int(columns.per_token["mask"].sum()),
             num_scored=len(engine),
             mismatch_kl=float(k3(engine, learner).sum()),
             max_logprob_difference=float((engine - learner).abs().max()) if len(engine) else 0.0,
@@ -258,6 +261,7 @@ class TokenCounts:
         return cls(
             num_tokens=sum(part.num_tokens for part in parts),
             num_generated=sum(part.num_generated for part in parts),
+            num_trained=sum(part.num_trained for part in parts),
             num_scored=sum(part.num_scored for part in parts),
             mismatch_kl=sum(part.mismatch_kl for part in parts),
             max_logprob_difference=max(part.max_logprob_difference for part in parts),

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from earl_trainer.evaluation.match import MatchResult
+from earl_trainer.guards.hacking import CHECKUP_SCORE
 
 Row = Mapping[str, Any]  # Any: a line of metrics.jsonl
 
@@ -36,8 +37,11 @@ def plot_run(
     rows = [row for row in lines if "phase" in row]
     figure = Figure(figsize=(17, 8), layout="constrained")
     figure.suptitle(title)
-    panels = figure.subplots(2, 4, sharex=True)
-    (outcome, reward, illegal, cut), (context, resident, update, speed) = panels
+    checkups = [row for row in lines if CHECKUP_SCORE in row]
+    panels = figure.subplots(2, 5 if checkups else 4, sharex=True)
+    (outcome, reward, illegal, cut), (context, resident, update, speed) = panels[:, :4]
+    if checkups:
+        _draw_checkups(panels[0, 4], panels[1, 4], checkups)
     _draw_outcomes(outcome, rows, evaluations)
     _lines(reward, rows, {"mean reward": "reward/mean"})
     reward.set(title="reward")
@@ -70,6 +74,20 @@ def _draw_outcomes(
     for name, (step, result) in evaluations.items():
         _match(axes, name, step, result, is_late=2 * step > last_step)
     axes.set(title="outcomes (dots: matches with 95 % interval)", ylim=(0, 1))
+
+
+def _draw_checkups(points: Axes, strength: Axes, checkups: Sequence[Row]) -> None:
+    """Draw points per game against every fixed opponent and past weights, and the rating."""
+    scores = [key for key in checkups[-1] if key.endswith("/score") and key != CHECKUP_SCORE]
+    series = {key.removeprefix("checkup/").removesuffix("/score"): key for key in scores}
+    series |= {"past selves": "checkup/past_selves_score", "optimal moves": "checkup/optimal_share"}
+    _lines(points, checkups, {name: key for name, key in series.items() if key in checkups[-1]})
+    points.set(title="checkups: points per game", ylim=(0, 1))
+    steps = [row["step"] for row in checkups]
+    low, high = ([row[f"checkup/elo_{end}"] for row in checkups] for end in ("low", "high"))
+    _lines(strength, checkups, {"rating": "checkup/elo"})
+    strength.fill_between(steps, low, high, alpha=0.2, label="95 % interval")
+    strength.set(title=f"Elo, {next(iter(series))} at 0")
 
 
 def _draw_cuts(axes: Axes, rows: Sequence[Row]) -> None:

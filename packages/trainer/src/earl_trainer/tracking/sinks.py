@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, final, runtime_checkable
 
+from earl_trainer.evaluation.checkup import Checkup
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.tracking.metrics import StepRecord
 
@@ -19,6 +20,10 @@ class Sink(Protocol):
 
     def log_evaluation(self, name: str, step: int, result: MatchResult) -> None:
         """Take the result of a match played before step `step`."""
+        ...
+
+    def log_checkup(self, checkup: Checkup) -> None:
+        """Take what a checkup found."""
         ...
 
     def log_results(self, results: Mapping[str, object], picture: Path) -> None:
@@ -45,13 +50,17 @@ class JsonLines:
     def __init__(self, path: Path, num_bytes: int) -> None:
         path.touch()
         self._file = path.open("r+", encoding="utf-8")
-        self._file.truncate(num_bytes)
-        self._file.seek(0, 2)
+        self.rewind(num_bytes)
 
     @property
     def num_bytes(self) -> int:
         """Bytes written so far."""
         return self._file.tell()
+
+    def rewind(self, num_bytes: int) -> None:
+        """Cut the file to its first bytes and go on from there."""
+        self._file.truncate(num_bytes)
+        self._file.seek(0, 2)
 
     def write(self, row: Mapping[str, object]) -> None:
         """Append one row and hand it to the operating system, so that a killed run keeps it."""
@@ -84,6 +93,10 @@ class MetricsFile:
         """Append a match: a line without a phase of its own between those of steps."""
         figures = {f"evaluation/{key}": value for key, value in result.to_dict().items()}
         self._lines.write({"step": step, "evaluation": name, **figures})
+
+    def log_checkup(self, checkup: Checkup) -> None:
+        """Append a checkup: a line without a phase, whose figures have names of their own."""
+        self._lines.write({"step": checkup.step, **checkup.figures()})
 
     def log_results(self, results: Mapping[str, object], picture: Path) -> None:
         """Write nothing: they have a file of their own."""

@@ -11,6 +11,7 @@ from earl_trainer.experience.transfer import Delivery
 from earl_trainer.rewards.outcome import judgement_metrics
 from earl_trainer.rollout.choice import Choice
 from earl_trainer.rollout.collector import Rollout
+from earl_trainer.rollout.engine import NO_WEIGHTS
 from earl_trainer.tracking.metrics import (
     StageClock,
     StepRecord,
@@ -33,6 +34,8 @@ class StepShare:
     peak_resident_tokens: int
     counts: TokenCounts
     """Of its samples as they were prepared."""
+    num_emitted: int
+    """Tokens that an engine emitted for the episodes, those included that gave no sample."""
     seconds: Mapping[str, float]
     """That it spent in each stage so far."""
 
@@ -51,6 +54,12 @@ class StepShare:
             rewards=rewards,
             peak_resident_tokens=rollout.peak_resident_tokens,
             counts=TokenCounts.of(columns, version),
+            num_emitted=sum(
+                token_version > NO_WEIGHTS
+                for episode in rollout.episodes
+                for turn in episode.turns
+                for token_version in turn.versions
+            ),
             seconds=dict(clock.seconds),
         )
 
@@ -140,6 +149,8 @@ class StepOutcome:
                 **selector_metrics(decision),
                 **dispatch_metrics(self.delivery),
                 **counts.metrics(),
+                "tokens/generated": float(sum(share.num_emitted for share in self.shares)),
+                "tokens/trained": float(counts.num_trained),
                 **{f"policy/{name}": value for name, value in self.updates.items()},
                 "policy/lr": self.lr,
                 **replace(self.clock, seconds=slowest).metrics(stage_tokens),

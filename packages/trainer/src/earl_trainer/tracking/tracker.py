@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import final
 
+from earl_trainer.evaluation.checkup import Checkup
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.tracking.console import Display, SilentDisplay
 from earl_trainer.tracking.episode_rows import episode_row
@@ -53,6 +54,11 @@ class Tracker:
             row = episode_row(self._game_id, episode, reward)
             self._episodes.write({"step": step, "phase": phase, **row})
 
+    def log_checkup(self, checkup: Checkup) -> None:
+        """Record what a checkup found."""
+        for sink in self._sinks:
+            sink.log_checkup(checkup)
+
     def log_results(self, results: Mapping[str, object], picture: Path) -> None:
         """Record what the finished run came to, and its picture."""
         for sink in self._sinks:
@@ -61,6 +67,11 @@ class Tracker:
     def positions(self) -> dict[str, int]:
         """Return the bytes written to each file, for a checkpoint."""
         return {name: file.num_bytes for name, file in self._files.items()}
+
+    def rewind(self, positions: Mapping[str, int]) -> None:
+        """Cut each file to what it held at a checkpoint."""
+        for name, file in self._files.items():
+            file.rewind(positions[name])
 
     def close(self) -> None:
         """Close every sink, the display last."""
@@ -91,12 +102,18 @@ class SilentTracker:
     ) -> None:
         """Leave it to the first worker."""
 
+    def log_checkup(self, checkup: Checkup) -> None:
+        """Leave it to the first worker."""
+
     def log_results(self, results: Mapping[str, object], picture: Path) -> None:
         """Leave it to the first worker."""
 
     def positions(self) -> dict[str, int]:
         """Return nothing: there are no files."""
         return {}
+
+    def rewind(self, positions: Mapping[str, int]) -> None:
+        """Leave it to the first worker."""
 
     def close(self) -> None:
         """Close nothing."""

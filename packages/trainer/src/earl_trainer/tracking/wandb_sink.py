@@ -9,6 +9,7 @@ from urllib.parse import urlparse
 
 import wandb
 
+from earl_trainer.evaluation.checkup import Checkup
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.tracking.metrics import StepRecord
 
@@ -85,6 +86,8 @@ class WandbSink:
             "mismatch",
             "staleness",
             "drift",
+            "guard",
+            "tokens",
             "async",
             "end",
             "time",
@@ -92,6 +95,7 @@ class WandbSink:
         ):
             self._run.define_metric(f"{group}/*", step_metric="train_step")
         self._run.define_metric("evaluation/*", step_metric="evaluation_step")
+        self._run.define_metric("checkup/*", step_metric="checkup/step")
 
     def log_step(self, record: StepRecord) -> None:
         """Log a step."""
@@ -111,6 +115,10 @@ class WandbSink:
             **{f"evaluation/{k}": v for k, v in figures.items()},
         })
         self._run.summary.update({f"evaluation_{name}/{k}": v for k, v in figures.items()})
+
+    def log_checkup(self, checkup: Checkup) -> None:
+        """Log a checkup; its figures have its step among them."""
+        self._run.log(checkup.figures())
 
     def log_results(self, results: Mapping[str, object], picture: Path) -> None:
         """Put the results into the run's summary, and the picture beside its charts."""
