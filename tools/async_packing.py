@@ -23,12 +23,12 @@ from benchmarking import Figure
 from earl_dispatch import Columns
 from earl_envs import make_game, make_opponent
 from earl_trainer.algorithms.logprobs import shifted_positions, token_logprobs
-from earl_trainer.config import RewardConfig
 from earl_trainer.experience.packing import PACKINGS, Bins, pack_fewest_first
 from earl_trainer.experience.samples import build_columns
 from earl_trainer.learner.forward import score
 from earl_trainer.models.attention import use_attention
 from earl_trainer.models.tiny import build_model, build_tokenizer
+from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.policies import ScriptedPolicy

@@ -16,6 +16,7 @@ import torch
 from bench_section import Row, Section
 from benchmarking import Figure
 from earl_envs import make_game
+from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.asynchronous.placement import AsyncPlacement
 from earl_trainer.asynchronous.pool import RolloutPool
 from earl_trainer.asynchronous.publication import Publication
@@ -23,7 +24,7 @@ from earl_trainer.asynchronous.ray_placement import own_address
 from earl_trainer.asynchronous.setup import make_publication
 from earl_trainer.asynchronous.worker import RolloutWorker
 from earl_trainer.asynchronous.worker_engine import WorkerSettings
-from earl_trainer.config import AsynchronousConfig, RunConfig
+from earl_trainer.config import RunConfig
 from earl_trainer.models.tiny import build_model, build_tokenizer
 from earl_trainer.parallel.blueprint import Blueprint
 from torch import nn

@@ -27,16 +27,10 @@ from bench_section import Row, Section
 from benchmarking import Figure
 from earl_envs import Failure
 from earl_trainer.assemble import assemble_run
-from earl_trainer.config import (
-    EvaluationConfig,
-    LearnerConfig,
-    RolloutConfig,
-    RunConfig,
-    SelectorConfig,
-    TrackingConfig,
-    WarmupConfig,
-)
+from earl_trainer.config import RolloutConfig, RunConfig, SelectorConfig, TrackingConfig
+from earl_trainer.evaluation.config import EvaluationConfig
 from earl_trainer.launch import run_to_end
+from earl_trainer.learner.config import LearnerConfig, WarmupConfig
 from earl_trainer.rollout.engine import NO_WEIGHTS, Completion
 from earl_trainer.rollout.policies import Query, ReplyPolicy
 

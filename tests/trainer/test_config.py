@@ -3,13 +3,10 @@
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
-from earl_trainer.config import (
-    AlgorithmConfig,
-    AsynchronousConfig,
-    EvaluationConfig,
-    ModelConfig,
-    RunConfig,
-)
+from earl_trainer.algorithms.config import AlgorithmConfig
+from earl_trainer.asynchronous.config import AsynchronousConfig
+from earl_trainer.config import ModelConfig, RunConfig
+from earl_trainer.evaluation.config import EvaluationConfig
 from earl_trainer.overrides import describe_fields, resolve, to_tree
 
 BOUNDS = [

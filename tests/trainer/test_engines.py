@@ -17,13 +17,8 @@ from earl_selector import (
     ThrottlePolicy,
     UnmeasuredThroughput,
 )
-from earl_trainer.config import (
-    AlgorithmConfig,
-    RolloutConfig,
-    RunConfig,
-    SelectorConfig,
-    WarmupConfig,
-)
+from earl_trainer.algorithms.config import AlgorithmConfig
+from earl_trainer.config import RolloutConfig, RunConfig, SelectorConfig
 from earl_trainer.engines import (
     go_by_profile,
     judge_speed,
@@ -32,6 +27,7 @@ from earl_trainer.engines import (
     make_selector,
     make_vllm_settings,
 )
+from earl_trainer.learner.config import WarmupConfig
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.parallel.tp_plan import list_parameters
 from earl_trainer.profiling.choice import ChosenProfile

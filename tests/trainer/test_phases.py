@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from earl_trainer.config import AlgorithmConfig, RunConfig
+from earl_trainer.algorithms.config import AlgorithmConfig
+from earl_trainer.config import RunConfig
 from earl_trainer.experience.packing import pack_karmarkar_karp
 from earl_trainer.overrides import resolve
 from earl_trainer.phases import RL, WARMUP, freeze_copy, plan_phases

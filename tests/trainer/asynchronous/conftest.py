@@ -6,11 +6,12 @@ import time
 
 import pytest
 from earl_envs import EndReason
+from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.asynchronous.ledger import FinishedGroup
 from earl_trainer.asynchronous.receiver import WeightReceiver
 from earl_trainer.asynchronous.worker_engine import WorkerSettings
 from earl_trainer.asynchronous.workers import LostRolloutWorkerError
-from earl_trainer.config import AsynchronousConfig, RolloutConfig, RunConfig
+from earl_trainer.config import RolloutConfig, RunConfig
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.types import Episode, EpisodeStart, PlayedGame, Turn
 

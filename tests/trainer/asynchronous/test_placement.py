@@ -1,6 +1,6 @@
 import pytest
+from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.asynchronous.placement import AsyncPlacement, place
-from earl_trainer.config import AsynchronousConfig
 
 
 def test_the_learner_has_the_cores_that_generation_leaves_it():

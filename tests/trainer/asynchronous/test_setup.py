@@ -4,6 +4,7 @@ import pytest
 import torch
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.broadcast import BroadcastPublication
+from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
 from earl_trainer.asynchronous.publication import StorePublication
 from earl_trainer.asynchronous.setup import (
@@ -12,7 +13,6 @@ from earl_trainer.asynchronous.setup import (
     staleness_rules,
     under_way_after,
 )
-from earl_trainer.config import AsynchronousConfig
 from earl_trainer.phases import RL, WARMUP, plan_phases
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from earl_trainer.asynchronous.weights import pack_weights
 from earl_trainer.asynchronous.worker import RolloutWorker
-from earl_trainer.config import RewardConfig
+from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rollout.starts import grouped_starts
 
 FUNCTIONS = Path(__file__).parents[1] / "rewards" / "functions"

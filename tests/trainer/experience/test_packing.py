@@ -1,13 +1,13 @@
 from typing import get_args, get_type_hints
 
 import pytest
-from earl_trainer.config import LearnerConfig
 from earl_trainer.experience.packing import (
     PACKINGS,
     pack_fewest_first,
     pack_first_fit,
     pack_karmarkar_karp,
 )
+from earl_trainer.learner.config import LearnerConfig
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

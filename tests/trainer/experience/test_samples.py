@@ -6,13 +6,13 @@ import torch.distributed as dist
 from earl_dispatch.testing import run_ranks
 from earl_envs import EndReason, RandomOpponent
 from earl_trainer.algorithms.advantages import group_normalised
-from earl_trainer.config import RewardConfig
 from earl_trainer.experience.samples import (
     build_columns,
     episode_advantages,
     rewards_of,
     split_into_samples,
 )
+from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rewards.outcome import Judgement, RewardFailure, RewardOutcome
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector

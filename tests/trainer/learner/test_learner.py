@@ -17,7 +17,8 @@ from earl_trainer.algorithms.losses import (
 from earl_trainer.experience.minibatches import shuffle_minibatches
 from earl_trainer.experience.packing import PACKINGS, pack_fewest_first
 from earl_trainer.experience.prepare import Preparer
-from earl_trainer.learner.learner import Learner, Objective, UpdateSettings
+from earl_trainer.learner.learner import Learner, UpdateSettings
+from earl_trainer.learner.objective import PolicyObjective
 from earl_trainer.learner.optimizer import MasterAdamW
 from earl_trainer.models.load import load_folder
 from earl_trainer.types import RunFailedError
@@ -44,8 +45,8 @@ def make_learner(
     return Learner(
         model,
         MasterAdamW(model, betas=(0.9, 0.95), weight_decay=0.1),
-        Objective(
-            loss=loss,
+        PolicyObjective(
+            function=loss,
             settings=SETTINGS,
             aggregation=AGGREGATIONS[aggregation],
             temperature=temperature,

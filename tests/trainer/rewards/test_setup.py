@@ -1,7 +1,8 @@
 """From a config to a judge."""
 
 import pytest
-from earl_trainer.config import RewardConfig, RunConfig
+from earl_trainer.config import RunConfig
+from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rewards.setup import check_reward_functions, make_judge
 
 

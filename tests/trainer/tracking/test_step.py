@@ -6,9 +6,9 @@ from math import inf
 
 import pytest
 from earl_selector import Alternative, Decision, Inputs, SelectorState
-from earl_trainer.config import RewardConfig
 from earl_trainer.experience.samples import build_columns
 from earl_trainer.experience.transfer import LearnerFeed
+from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rewards.function import parse_functions, weigh
 from earl_trainer.rewards.outcome import RewardFailure, RewardOutcome
 from earl_trainer.rollout.choice import Choice

@@ -5,27 +5,22 @@ Bounds of single fields stand in their types; rules between fields stand in `ear
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt, Le, Lt, MinLen
-from pydantic import ConfigDict
-from pydantic.dataclasses import dataclass
+from annotated_types import Ge, MinLen
 
-_RULES = ConfigDict(
-    extra="forbid", use_attribute_docstrings=True, validate_default=True, allow_inf_nan=False
-)
+from earl_trainer.algorithms.config import AlgorithmConfig
+from earl_trainer.asynchronous.config import AsynchronousConfig
+from earl_trainer.config_fields import AUTO, NonNegativeInt, PositiveFloat, PositiveInt, section
+from earl_trainer.evaluation.config import EvaluationConfig
+from earl_trainer.learner.config import LearnerConfig, WarmupConfig
+from earl_trainer.rewards.config import RewardConfig
 
 SELF_PLAY = "self"
 """The opponent of a run whose learner plays every seat."""
 PAST_MODELS = ("pool:recency", "pool:rating")
 """Opponents of a run that meets its own checkpoints."""
-_AUTO = "auto"
-
-PositiveInt = Annotated[int, Ge(1)]
-PositiveFloat = Annotated[float, Gt(0.0)]
-NonNegativeInt = Annotated[int, Ge(0)]
-NonNegativeFloat = Annotated[float, Ge(0.0)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+@section
 class ModelConfig:
     """The language model."""
 
@@ -45,7 +40,7 @@ class ModelConfig:
     """`auto` takes a GPU where there is one; else a torch device such as `cpu` or `cuda:0`."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+@section
 class RolloutConfig:
     """Playing episodes for a training step."""
 
@@ -79,101 +74,7 @@ class RolloutConfig:
     of it, as where memory is set aside beforehand."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
-class RewardConfig:
-    """From the outcome of an episode to its reward."""
-
-    illegal_penalty: NonNegativeFloat = 0.5
-    """Taken off the outcome (-1) of a forfeit, so that no move is worse than a lost game."""
-    truncation: Literal["keep", "zero", "mask"] = "keep"
-    """Episodes cut by a token limit: train with their reward, with reward 0, or not at all."""
-    game_weight: NonNegativeFloat = 1.0
-    """Of the outcome and its penalty, where functions add to them."""
-    functions: tuple[str, ...] = ()
-    """Your own, each `package.module:function=weight`, in processes of their own."""
-    on_failure: Literal["drop", "zero"] = "drop"
-    """An episode of which a function failed is not trained on, or the function counts 0."""
-    num_processes: PositiveInt = 1
-    """That compute functions, for every process that plays."""
-    wall_s: PositiveFloat = 10.0
-    """Longest time that a function may take for an episode."""
-    cpu_s: PositiveInt = 10
-    """The same, of the processor."""
-    memory_bytes: Annotated[int, Ge(256 * 1024**2)] = 4 * 1024**3
-    """Address space of a process that computes functions, and of each that it starts."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
-class AlgorithmConfig:
-    """The reinforcement-learning algorithm."""
-
-    name: str = "grpo"
-    """An entry of the algorithms table."""
-    clip_low: Annotated[float, Gt(0.0), Le(1.0)] = 0.2
-    """The ratio to the old policy counts as clipped below 1 - clip_low."""
-    clip_high: PositiveFloat = 0.2
-    """The ratio to the old policy counts as clipped above 1 + clip_high."""
-    kl_coefficient: NonNegativeFloat = 0.0
-    """Weight of the KL divergence to the policy after warm-up; 0 leaves the reference out."""
-    aggregation: Literal["token-mean", "sequence-mean"] = "token-mean"
-    """How the losses of tokens become one number: DAPO's way, or GRPO's own."""
-    correction: Literal["auto", "none", "decoupled", "loglinear", "naive"] = "auto"
-    """For tokens of older weights: AReaL's decoupled objective, the same without a pass for the
-    proximal policy, or PPO's ratio to the weights that emitted the token; `none` compares with the
-    newest weights as if they had. `auto` is `decoupled` where generation is ahead, else `none`."""
-    max_weight: PositiveFloat = 5.0
-    """Bound of a token's importance weight, of `decoupled` and `loglinear`."""
-    on_larger_weight: Literal["cap", "mask"] = "cap"
-    """Larger weights are brought down to it, or their tokens left out."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
-class LearnerConfig:
-    """The model update; steps and rates are of reinforcement learning, the rest of both phases."""
-
-    num_steps: NonNegativeInt = 70
-    """Steps of the phase, each with episodes of its own."""
-    lr: NonNegativeFloat = 1e-3
-    """Peak learning rate."""
-    lr_warmup_steps: NonNegativeInt = 2
-    """Steps to the peak; a cosine to a tenth of it follows."""
-    num_minibatches: PositiveInt = 2
-    """Optimizer updates per pass over a step's samples."""
-    num_epochs: PositiveInt = 1
-    """Passes over a step's samples."""
-    max_microbatch_tokens: PositiveInt = 8192
-    """Tokens per forward and backward pass; bounds memory, changes no gradient. The longest context
-    has to fit."""
-    packing: Literal["fewest-first", "first-fit", "karmarkar-karp"] = "fewest-first"
-    """How samples share these passes: each where the fewest are, each in the first that it fits, or
-    so that passes have about equally many tokens."""
-    max_grad_norm: PositiveFloat = 1.0
-    """Gradients are scaled down to this global norm."""
-    beta1: Annotated[float, Ge(0.0), Lt(1.0)] = 0.9
-    """AdamW's first decay."""
-    beta2: Annotated[float, Ge(0.0), Lt(1.0)] = 0.95
-    """AdamW's second decay."""
-    weight_decay: NonNegativeFloat = 0.0
-    """AdamW's decay of matrices."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
-class WarmupConfig:
-    """The supervised phase before: scripted play, imitated by the same learner."""
-
-    num_steps: NonNegativeInt = 200
-    """Steps of the phase; 0 leaves it out."""
-    num_episodes: PositiveInt = 128
-    """Scripted episodes of one step."""
-    lr: NonNegativeFloat = 2e-3
-    """Peak learning rate."""
-    lr_warmup_steps: NonNegativeInt = 10
-    """Steps to the peak; a cosine to a tenth of it follows."""
-    player: str = "random"
-    """The opponent of the suite that plays the learner's seat."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+@section
 class DispatchConfig:
     """Bringing samples from the workers that prepared them to those that learn from them."""
 
@@ -195,7 +96,7 @@ class DispatchConfig:
         return "shared_memory" if self.transport == "auto" else self.transport
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+@section
 class SelectorConfig:
     """The parallelism selector."""
 
@@ -225,7 +126,7 @@ class SelectorConfig:
     """
     memory_bytes: PositiveInt = 2 * 1024**3
     """Memory of one rank for weights and the contexts in flight."""
-    profile: str = _AUTO
+    profile: str = AUTO
     """How fast each degree is: `auto` measures it at the first start of such a run, once for the
     whole machine; `none` takes an order that was not measured; or a file of `earl profile`."""
     profile_s: PositiveFloat = 10.0
@@ -235,67 +136,7 @@ class SelectorConfig:
     runs of one seed that have the same profile choose the same degrees."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
-class AsynchronousConfig:
-    """Generating while learning, where `max_staleness` is above 0 or `always` is set."""
-
-    always: bool = False
-    """Workers generate even at `max_staleness` 0; they then take turns with the learner."""
-    bound: Literal["admission", "strict", "none"] = "admission"
-    """When groups may start, so that weights change at most `max_staleness` times until they are
-    trained; with `strict` they are also trained in order, slow ones waited for, and no token is
-    older. `none` starts `max_running_groups` whatever the age."""
-    on_stale: Literal["pace", "discard"] = "pace"
-    """Groups with an older token are trained all the same, or dropped and replaced."""
-    interrupt: bool = True
-    """New weights break replies off, which go on under them; else they wait for the replies."""
-    publish_every_steps: PositiveInt = 1
-    """Updates from one version that the workers are handed to the next."""
-    check_weights: bool = False
-    """Compare checksums of every parameter where it arrives."""
-    publication: Literal["store", "broadcast"] = "store"
-    """New weights come to the workers through Ray's object store, or straight from the process that
-    learns, by a process group: NCCL where each has a GPU of its own, else gloo."""
-    bucket_bytes: PositiveInt = 64 * 1024**2
-    """Of a broadcast: one piece is sent while the next is gathered."""
-    vllm_weights: Literal["disk", "transfer"] = "disk"
-    """How new weights come to vLLM, where it generates: as files, or by its weight-transfer
-    interface. It starts with files."""
-    max_running_groups: NonNegativeInt = 0
-    """Groups that are played at once; 0 for as many as may start."""
-    max_queued_groups: NonNegativeInt = 0
-    """With `bound none`: finished groups that may wait while those run; 0 for 8 batches."""
-    num_workers: PositiveInt = 1
-    """Processes that generate, besides the one that learns."""
-    num_threads: PositiveInt = 1
-    """That each of them computes with; the process that learns has the other cores."""
-    worker_cores: tuple[PositiveInt, ...] = ()
-    """Instead of those two: the cores of each worker, which may differ."""
-    split: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
-    """Instead of `num_threads`: the share of the cores that generates, in all workers together; 0
-    leaves it to that."""
-    placement: Literal["spread", "pack", "colocated"] = "pack"
-    """Workers go to different machines, to few, or to that of the process that learns, whose cores
-    and GPUs they share."""
-    max_restarts: NonNegativeInt = 3
-    """How often lost ones are started anew; afterwards the others play on alone."""
-    timeout_s: PositiveFloat = 1800.0
-    """Longest time that a batch may take."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
-class EvaluationConfig:
-    """Matches against an opponent: untrained, after warm-up, and at the end."""
-
-    opponent: str = _AUTO
-    """`auto` is the run's `opponent`, or `random` where that is the learner itself."""
-    num_games: PositiveInt = 400
-    """Games of one match, equally many from each seat."""
-    temperature: NonNegativeFloat = 1.0
-    """Of the sampler; 0 takes the most likely token."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+@section
 class TrackingConfig:
     """What is written and where it goes."""
 
@@ -309,7 +150,7 @@ class TrackingConfig:
     """Older ones are deleted once a newer one is complete, and leave `pool:recency|rating` too."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)
+@section
 class RunConfig:
     """One run."""
 
@@ -368,7 +209,7 @@ class RunConfig:
     @property
     def correction(self) -> str:
         """The name of the correction for tokens of older weights."""
-        if self.algorithm.correction != _AUTO:
+        if self.algorithm.correction != AUTO:
             return self.algorithm.correction
         return "decoupled" if self.may_be_ahead else "none"
 
@@ -380,6 +221,6 @@ class RunConfig:
     @property
     def match_opponent(self) -> str:
         """The opponent of matches."""
-        if self.evaluation.opponent != _AUTO:
+        if self.evaluation.opponent != AUTO:
             return self.evaluation.opponent
         return "random" if self.opponent in (SELF_PLAY, *PAST_MODELS) else self.opponent

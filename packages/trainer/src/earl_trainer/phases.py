@@ -14,7 +14,8 @@ from earl_trainer.algorithms.table import ALGORITHMS, Algorithm
 from earl_trainer.config import RunConfig
 from earl_trainer.experience.packing import PACKINGS
 from earl_trainer.experience.prepare import Preparer
-from earl_trainer.learner.learner import Learner, Objective, UpdateSettings
+from earl_trainer.learner.learner import Learner, UpdateSettings
+from earl_trainer.learner.objective import PolicyObjective
 from earl_trainer.learner.optimizer import MasterAdamW, learning_rate
 from earl_trainer.rollout.games_schedule import GamesSchedule
 from earl_trainer.rollout.policies import ReplyPolicy
@@ -117,8 +118,8 @@ class Phase:
             MasterAdamW(
                 model, betas=(learner.beta1, learner.beta2), weight_decay=learner.weight_decay
             ),
-            Objective(
-                loss=self.algorithm.loss,
+            PolicyObjective(
+                function=self.algorithm.loss,
                 settings=LossSettings(
                     clip_low=config.algorithm.clip_low,
                     clip_high=config.algorithm.clip_high,

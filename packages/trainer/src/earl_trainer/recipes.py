@@ -3,15 +3,14 @@
 from earl_envs import suggest
 
 from earl_trainer.config import (
-    EvaluationConfig,
-    LearnerConfig,
     ModelConfig,
     RolloutConfig,
     RunConfig,
     SelectorConfig,
     TrackingConfig,
-    WarmupConfig,
 )
+from earl_trainer.evaluation.config import EvaluationConfig
+from earl_trainer.learner.config import LearnerConfig, WarmupConfig
 
 DEFAULT_RECIPE = "tictactoe-tiny"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, final
 
-from earl_trainer.config import AsynchronousConfig
+from earl_trainer.asynchronous.config import AsynchronousConfig
 
 Strategy = Literal["SPREAD", "PACK", "STRICT_PACK"]
 _STRATEGIES: Mapping[str, Strategy] = {

@@ -15,12 +15,13 @@ from earl_trainer.asynchronous.broadcast import (
     Receivers,
 )
 from earl_trainer.asynchronous.collection import BackgroundCollection, BackgroundRules
+from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.asynchronous.groups import group_starts, groups_per_step
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
 from earl_trainer.asynchronous.placement import place
 from earl_trainer.asynchronous.publication import Publication, StorePublication
 from earl_trainer.asynchronous.workers import Workers
-from earl_trainer.config import AsynchronousConfig, RunConfig
+from earl_trainer.config import RunConfig
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.phases import Phase
 

@@ -7,7 +7,7 @@ import torch
 from earl_dispatch import Columns
 
 from earl_trainer.algorithms.advantages import AdvantageFunction
-from earl_trainer.config import RewardConfig
+from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rollout.engine import NO_WEIGHTS
 from earl_trainer.types import Episode, EpisodeSummary, RunFailedError, Turn
 from earl_trainer.workers.group import ALONE, Group

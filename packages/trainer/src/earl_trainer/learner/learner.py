@@ -7,31 +7,18 @@ from typing import Any, final
 
 import torch
 from earl_dispatch import Columns
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Int64
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from earl_trainer.algorithms.aggregation import AggregationFunction
-from earl_trainer.algorithms.losses import LossFunction, LossInputs, LossSettings
 from earl_trainer.experience.packing import Bins, PackingFunction, pack_fewest_first
-from earl_trainer.learner.forward import score
+from earl_trainer.learner.objective import WEIGHTS, Objective
 from earl_trainer.learner.optimizer import MasterAdamW
 from earl_trainer.models.attention import use_attention
 from earl_trainer.types import RunFailedError
 from earl_trainer.workers.group import ALONE, Group
 
 _MAX_BAD_UPDATES = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objective:
-    """What is minimised."""
-
-    loss: LossFunction
-    settings: LossSettings
-    aggregation: AggregationFunction
-    temperature: float
-    """The sampler's; log-probs are taken at it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,19 +123,22 @@ class Learner:
         Raises:
             ValueError: If a row is longer than `max_microbatch_tokens`.
         """
-        weights, total = self._objective.aggregation(minibatch.per_token["mask"], minibatch.lengths)
+        weights, total = self._objective.weigh(minibatch)
         self._workers.add_up(total)
         weights = weights / total.clamp(min=1)
-        weighted = replace(minibatch, per_token={**minibatch.per_token, "weights": weights})
+        weighted = replace(minibatch, per_token={**minibatch.per_token, WEIGHTS: weights})
         sums: dict[str, float] = {}
-        for rows in self._pack(minibatch.lengths.tolist()):
+        units = self._objective.units(minibatch)
+        lengths = minibatch.lengths.tolist()
+        for bin_ in self._pack([sum(lengths[row] for row in unit) for unit in units]):
+            rows = [row for unit in bin_ for row in units[unit]]
             part = weighted.select(rows) if rows else _one_idle_token(weighted)
             for name, value in self._backward(part).items():
                 sums[name] = sums.get(name, 0.0) + value
         return sums
 
     def _pack(self, lengths: Sequence[int]) -> Bins:
-        """Deal this worker's rows into as many micro-batches as every other worker has.
+        """Deal this worker's units of rows into as many micro-batches as every other worker has.
 
         What shards a model over workers exchanges tensors within each pass: it would wait forever
         for a pass that one of them does not make.
@@ -166,38 +156,10 @@ class Learner:
                 return bins
 
     def _backward(self, part: Columns) -> dict[str, float]:
-        device = self._model.device
-        mask = part.per_token["mask"].to(device)
-        weights = part.per_token["weights"].to(device)
-        logprobs, entropy = score(
-            self._model,
-            part.per_token["token_ids"].long().to(device),
-            mask,
-            part.lengths,
-            temperature=self._objective.temperature,
-        )
-        advantages = part.per_row["advantages"].repeat_interleave(part.lengths).to(device)
-        inputs = LossInputs(
-            logprobs=logprobs,
-            old_logprobs=_masked(part, "old_logprobs", mask),
-            behaviour_logprobs=_masked(part, "rollout_logprobs", mask),
-            staleness=_masked(part, "staleness", mask),
-            reference_logprobs=_masked(part, "reference_logprobs", mask),
-            advantages=torch.where(mask, advantages, 0.0),
-            mask=mask,
-        )
-        outputs = self._objective.loss(inputs, self._objective.settings)
-        loss = (torch.where(mask, outputs.loss, 0.0) * weights).sum()
-        loss.backward()
+        terms = self._objective.loss(self._model, part)
+        terms.loss.backward()
         self._optimizer.collect_gradients()
-        token_metrics = {**outputs.metrics, "entropy": entropy}
-        return {
-            "loss": loss.item(),
-            **{
-                name: float((torch.where(mask, values, 0.0) * weights).sum())
-                for name, values in token_metrics.items()
-            },
-        }
+        return {"loss": terms.loss.item(), **terms.metrics}
 
     def _apply(self, lr: float) -> float | None:
         """Make the update and return the gradient's norm, or None if it was not finite."""
@@ -259,10 +221,3 @@ def _one_idle_token(columns: Columns) -> Columns:
         per_token={name: column.new_zeros(1) for name, column in columns.per_token.items()},
         per_row={name: column.new_zeros(1) for name, column in columns.per_row.items()},
     )
-
-
-def _masked(part: Columns, name: str, mask: Bool[Tensor, " tokens"]) -> Float[Tensor, " tokens"]:
-    """A column, 0 where the mask is False and where the column does not exist."""
-    if name not in part.per_token:
-        return torch.zeros(mask.shape, dtype=torch.float32, device=mask.device)
-    return torch.where(mask, part.per_token[name].to(mask.device).float(), 0.0)

@@ -2,7 +2,8 @@
 
 from threading import Event
 
-from earl_trainer.config import RewardConfig, RunConfig
+from earl_trainer.config import RunConfig
+from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rewards.function import parse_functions
 from earl_trainer.rewards.judge import Judge
 from earl_trainer.rewards.limits import RewardLimits
