@@ -11,6 +11,7 @@ from earl_trainer.algorithms.config import AlgorithmConfig
 from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.config_fields import AUTO, NonNegativeInt, PositiveFloat, PositiveInt, section
 from earl_trainer.evaluation.config import EvaluationConfig
+from earl_trainer.experience.config import ExperienceConfig
 from earl_trainer.learner.config import LearnerConfig, WarmupConfig
 from earl_trainer.rewards.config import RewardConfig
 
@@ -176,6 +177,8 @@ class RunConfig:
     """Playing episodes."""
     reward: RewardConfig = RewardConfig()
     """Rewarding episodes."""
+    experience: ExperienceConfig = ExperienceConfig()
+    """Filters, replay and curriculum."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
     """The algorithm."""
     learner: LearnerConfig = LearnerConfig()
@@ -211,7 +214,7 @@ class RunConfig:
         """The name of the correction for tokens of older weights."""
         if self.algorithm.correction != AUTO:
             return self.algorithm.correction
-        return "decoupled" if self.may_be_ahead else "none"
+        return "decoupled" if self.may_be_ahead or self.experience.reuses else "none"
 
     @property
     def self_play(self) -> bool:

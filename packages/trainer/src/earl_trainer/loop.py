@@ -58,7 +58,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
     columns = build_columns(rollout.episodes, advantages, config.reward)
     with clock.stage("prepare"):
         display.stage("prepare")
-        columns = stages.preparer.prepare(columns)
+        columns = stages.experience.mix(stages.preparer.prepare(columns), step)
     with clock.stage("dispatch"):
         delivery = stages.feed.send(columns, seed=derive_seed(config.seed, "shuffle", step))
     with interrupts_deferred(lambda: display.note("Ctrl-C: finishing this step first")):
@@ -77,7 +77,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
             shares=team.everyone.gather(StepShare.of(rollout, rewards, columns, clock, step)),
             choice=choice,
             collected=stages.collection.figures,
-            prepared=stages.preparer.figures,
+            prepared={**stages.preparer.figures, **stages.experience.figures},
             delivery=delivery,
             updates=updates,
             clock=clock,

@@ -17,6 +17,7 @@ from earl_envs.opponents.pool import OpponentPool
 from earl_envs.record import start_position
 
 from earl_trainer.config import PAST_MODELS, SELF_PLAY, RunConfig
+from earl_trainer.experience.curriculum_setup import levels_of
 
 _OWN = (SELF_PLAY, *PAST_MODELS)
 _POOL = "pool"
@@ -40,6 +41,9 @@ def check_players(config: RunConfig, game: Game) -> None:
             "evaluation.opponent must be none of the learner's own weights, so that matches of one "
             f"run can be compared: name one such as 'random', got {config.evaluation.opponent!r}"
         )
+    for level in levels_of(config.experience).values():
+        _check_spec(level.opponent)
+        _check_move(level.opponent, config, level.make_game(config.env))
     if config.match_opponent != config.opponent:
         _check_move(config.match_opponent, config, game)
     _check_move(config.warmup.player, config, game)

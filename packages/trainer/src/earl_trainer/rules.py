@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.asynchronous.check import check_asynchronous
 from earl_trainer.config import RunConfig
+from earl_trainer.experience.check import check_experience
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
 from earl_trainer.players import check_players
@@ -39,6 +40,7 @@ def check_config(config: RunConfig) -> None:
         )
     check_model_name(config.model.name)
     _check_rewards(config)
+    check_experience(config)
     if config.rollout.max_context_tokens > config.learner.max_microbatch_tokens:
         raise ValueError(
             "a sequence is computed in one piece: learner.max_microbatch_tokens must be at least "

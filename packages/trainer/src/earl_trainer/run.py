@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -19,8 +20,13 @@ from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
 from earl_trainer.engines import go_by_profile
 from earl_trainer.evaluation.match import MatchResult
+from earl_trainer.experience.curriculum_collection import CurriculumCollection
+from earl_trainer.experience.curriculum_setup import make_level_player
+from earl_trainer.experience.filter_setup import filter_collection
+from earl_trainer.experience.mixing import REPLAY_FILE, Experience, FreshOnly, make_experience
 from earl_trainer.experience.prepare import Preparer
 from earl_trainer.experience.rank_prepare import RankPreparer
+from earl_trainer.experience.samples import rewards_of
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.learner.learner import AbsentLearner, Learner
@@ -105,6 +111,7 @@ class Stages:
 
     collection: Collection
     preparer: Preparer | RankPreparer
+    experience: Experience
     feed: LearnerFeed
     learner: Learner | AbsentLearner
 
@@ -142,6 +149,7 @@ class Run:
     _learner: Learner | None = None
     _collection: Collection | None = None
     _preparer: Preparer | RankPreparer | None = None
+    _experience: Experience | None = None
     _started_s: float = field(default_factory=time.perf_counter)
 
     def begin(self) -> None:
@@ -271,16 +279,34 @@ class Run:
         resumes = self.state.step > phase.first_step
         reference = self._reference(resumes=resumes) if phase.needs_reference else None
         self._learner = self._make_learner(phase, resumes=resumes) if self.team.learns else None
+        collection = self._make_collection(phase, resumes=resumes)
+        preparer = self._enter_preparer(phase, reference, resumes=resumes)
+        self._experience = self._make_experience(phase, preparer, resumes=resumes)
         return Stages(
-            collection=self._make_collection(phase, resumes=resumes),
-            preparer=self._enter_preparer(phase, reference, resumes=resumes),
+            collection=collection,
+            preparer=preparer,
+            experience=self._experience,
             feed=self._make_feed(),
             learner=self._learner or AbsentLearner(),
         )
 
     def _make_collection(self, phase: Phase, *, resumes: bool) -> Collection:
+        collection = self._make_player(phase, resumes=resumes)
+        if phase.name == RL:
+            collection = filter_collection(
+                collection,
+                self.config,
+                phase,
+                partial(rewards_of, config=self.config.reward),
+                self.team.everyone,
+                num_seats=self.game.num_seats,
+            )
+        self._collection = collection
+        return collection
+
+    def _make_player(self, phase: Phase, *, resumes: bool) -> Collection:
         if phase.name == RL and self.config.is_asynchronous:
-            self._collection = make_background_collection(
+            background = make_background_collection(
                 self.config,
                 phase,
                 model=self.model,
@@ -293,18 +319,31 @@ class Run:
                 ),
                 note=self.tracker.display.note,
             )
-            self._collection.publish(self.model, self.state.step)
-        else:
-            self._collection = InlineCollection(
-                self.collector,
-                phase,
-                self.team,
-                seed=self.config.seed,
-                num_seats=self.game.num_seats,
-                # What a script plays is imitated, whatever its reward.
-                judge=make_judge(self.config) if phase.name == RL and self.team.plays else None,
+            background.publish(self.model, self.state.step)
+            return background
+        levels = (
+            make_level_player(
+                self.config,
+                ChatFormat(self.tokenizer),
+                self.state.collection if resumes else {},
             )
-        return self._collection
+            if phase.name == RL and self.config.experience.curriculum
+            else None
+        )
+        inline = InlineCollection(
+            levels or self.collector,
+            phase,
+            self.team,
+            seed=self.config.seed,
+            num_seats=self.game.num_seats,
+            # What a script plays is imitated, whatever its reward.
+            judge=make_judge(self.config) if phase.name == RL and self.team.plays else None,
+        )
+        if levels is None:
+            return inline
+        return CurriculumCollection(
+            inline, levels, self.team.everyone, note=self.tracker.display.note
+        )
 
     def _enter_preparer(
         self, phase: Phase, reference: PreTrainedModel | None, *, resumes: bool
@@ -313,6 +352,18 @@ class Run:
         if resumes:
             self._preparer.restore(self.state.preparation)
         return self._preparer
+
+    def _make_experience(
+        self, phase: Phase, preparer: Preparer | RankPreparer, *, resumes: bool
+    ) -> Experience:
+        if phase.name != RL:
+            return FreshOnly()
+        return make_experience(
+            self.config.experience,
+            preparer.prepare,
+            seed=self.config.seed,
+            resumed_from=self.resumed_from if resumes else None,
+        )
 
     def _make_preparer(
         self, phase: Phase, reference: PreTrainedModel | None
@@ -368,6 +419,8 @@ class Run:
             self.state.collection = self._collection.to_dict()
         if self._preparer is not None:
             self.state.preparation = self._preparer.to_dict()
+        if self._experience is not None:
+            self._experience.commit()
         if self.team.is_first:
             self.tracker.log_step(outcome.record())
             self.tracker.log_episodes(
@@ -388,9 +441,13 @@ class Run:
         self.save_model(folder / "model")
         if self._learner is not None:
             torch.save(self._learner.state_dict(), folder / _LEARNER_FILE)
-        elif self.resumed_from is not None and (self.resumed_from / _LEARNER_FILE).exists():
-            # No phase has been entered since: the optimizer stands where it stood.
-            shutil.copy(self.resumed_from / _LEARNER_FILE, folder)
+        if self._experience is not None:
+            self._experience.save(folder)
+        elif self.resumed_from is not None:
+            # No phase has been entered since: optimizer and replay stand where they stood.
+            for name in (_LEARNER_FILE, REPLAY_FILE):
+                if (self.resumed_from / name).exists():
+                    shutil.copy(self.resumed_from / name, folder)
         state = {**self.state.to_dict(), "files": self.tracker.positions()}
         (folder / "state.json").write_text(json.dumps(state, indent=1))
 

@@ -32,6 +32,8 @@ class EpisodeStart:
     """Games played one after the other in one context, against the same opponent."""
     match: bool = False
     """Whether the episode belongs to a match, which has an opponent of its own."""
+    level: str = ""
+    """Of a curriculum, where there is one: the opponent, and the size of the game if it varies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,8 @@ class EpisodeSummary:
     """The lowest score of the game."""
     judgement: Judgement | None = None
     """Of the run's reward functions, where it has any."""
+    dropped_by: str = ""
+    """The filter that keeps it from being trained on, if one does."""
 
     @property
     def moves(self) -> Sequence[int]:
@@ -159,6 +163,8 @@ class Episode:
     """The lowest score of the game."""
     judgement: Judgement | None = None
     """Of the run's reward functions, where it has any."""
+    dropped_by: str = ""
+    """The filter that keeps it from being trained on, if one does."""
 
     @property
     def summary(self) -> EpisodeSummary:
@@ -172,4 +178,5 @@ class Episode:
             reply_cut=any(turn.cut for turn in self.turns),
             min_return=self.min_return,
             judgement=self.judgement,
+            dropped_by=self.dropped_by,
         )

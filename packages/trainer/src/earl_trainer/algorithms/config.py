@@ -24,7 +24,8 @@ class AlgorithmConfig:
     correction: Literal["auto", "none", "decoupled", "loglinear", "naive"] = "auto"
     """For tokens of older weights: AReaL's decoupled objective, the same without a pass for the
     proximal policy, or PPO's ratio to the weights that emitted the token; `none` compares with the
-    newest weights as if they had. `auto` is `decoupled` where generation is ahead, else `none`."""
+    newest weights as if they had. `auto` is `decoupled` where generation is ahead or rows are
+    replayed, else `none`."""
     max_weight: PositiveFloat = 5.0
     """Bound of a token's importance weight, of `decoupled` and `loglinear`."""
     on_larger_weight: Literal["cap", "mask"] = "cap"

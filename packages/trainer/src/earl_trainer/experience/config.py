@@ -3,16 +3,15 @@
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic.dataclasses import dataclass
 
-from earl_trainer.config_fields import RULES, NonNegativeInt, PositiveInt
+from earl_trainer.config_fields import NonNegativeInt, PositiveInt, section
 
 FilterName = Literal["truncated", "length", "duplicates", "zero-variance"]
 Share = Annotated[float, Ge(0.0), Lt(1.0)]
 Rate = Annotated[float, Ge(0.0), Le(1.0)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, config=RULES)
+@section
 class ExperienceConfig:
     """Filters, replay and curriculum of reinforcement learning."""
 
@@ -45,6 +44,22 @@ class ExperienceConfig:
     """A `replay.pt` that another run has left in a checkpoint."""
     offline_share: Share = 0.0
     """Of a step's rows, those of `offline_path`."""
+
+    curriculum: tuple[str, ...] = ()
+    """Opponents, and sizes of the game, from the easiest on, such as `random,negamax:2` or
+    `random@size=3,random@size=5`; they are met in the place of `opponent`. One is open at first."""
+    curriculum_fractions: tuple[Rate, Rate, Rate] = (0.1, 0.8, 0.1)
+    """Of a step's groups: those at levels where success is easy, normal and hard."""
+    easy_from: Rate = 0.9
+    """Points per game, a draw counting half, from which on a level is easy."""
+    hard_below: Rate = 0.1
+    """Points per game below which a level is hard."""
+    promote_from: Rate = 0.7
+    """Points per game at the last open level from which on the next one opens."""
+    promote_games: PositiveInt = 100
+    """Games at a level before the next one opens."""
+    curriculum_memory: Rate = 0.9
+    """What a game counts one step later, in terms of a new one."""
 
     @property
     def reuses(self) -> bool:

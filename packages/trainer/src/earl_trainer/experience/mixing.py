@@ -1,6 +1,6 @@
 """A step's rows: those that were just played, and some of earlier steps or of other runs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol, final
@@ -10,7 +10,7 @@ import torch
 from earl_dispatch import Columns
 
 from earl_trainer.experience.config import ExperienceConfig
-from earl_trainer.experience.replay import Drawn, Replay, ReplayRules, read_rows
+from earl_trainer.experience.replay import Drawn, Replay, ReplayRules, read_rows, row_bytes
 from earl_trainer.seeding import derive_seed
 
 REPLAY_FILE: Final = "replay.pt"
@@ -32,7 +32,7 @@ class Experience(Protocol):
         """Return a step's rows.
 
         Args:
-            columns: That were just played.
+            columns: That were just played and prepared.
             step: Of the run, which is also the version of the learner's weights.
         """
         ...
@@ -75,29 +75,37 @@ class _Step:
 
 @final
 class MixedExperience:
-    """Adds rows of earlier steps, and of another run, to those that were just played.
+    """Adds rows of earlier steps, and of another run, to those that were just prepared.
 
     Of F fresh rows and shares r and o, F r / (1 - r - o) rows are drawn from the replay and F o /
     (1 - r - o) from the offline rows, rounded, and never more than there are. All keep the
     log-probs and versions of the weights that emitted them, so that the algorithm's correction
-    treats them as rows that generation ahead of learning has left; the old log-probs of all rows
-    are computed by the preparation that follows. The advantage of a drawn row is multiplied by its
-    importance weight, which weighs its surrogate: min(r A, clip(r) A) is linear in A >= 0 and in A
-    <= 0.
+    treats them as rows that generation ahead of learning has left; drawn rows are prepared again,
+    with this step's weights. The advantages of a drawn row are multiplied by its
+    importance weight w, which weighs its surrogate: min(r w A, clip(r) w A) = w min(r A, clip(r) A)
+    as w > 0. A KL term is not weighed.
 
     Args:
         replay: Of earlier steps.
         offline: Of another run, which never changes.
         config: The shares.
+        prepare: The preparation stage.
         seed: Of the run.
     """
 
     def __init__(
-        self, replay: Replay, offline: Replay | None, config: ExperienceConfig, *, seed: int
+        self,
+        replay: Replay,
+        offline: Replay | None,
+        config: ExperienceConfig,
+        prepare: Callable[[Columns], Columns],
+        *,
+        seed: int,
     ) -> None:
         self._replay = replay
         self._offline = offline
         self._config = config
+        self._prepare = prepare
         self._seed = seed
         self._pending: _Step | None = None
         self.figures: Mapping[str, float] = {}
@@ -117,7 +125,14 @@ class MixedExperience:
                 np.random.default_rng(derive_seed(self._seed, "offline", step)),
             )
         self._pending = _Step(fresh=columns, replayed=replayed, version=step)
-        mixed = [columns, *(_weighted(drawn) for drawn in (replayed, offline) if drawn is not None)]
+        mixed = [
+            columns,
+            *(
+                self._prepare(_weighted(drawn))
+                for drawn in (replayed, offline)
+                if drawn is not None
+            ),
+        ]
         self.figures = {
             "replay/rows": float(0 if replayed is None else replayed.columns.num_rows),
             "replay/offline_rows": float(0 if offline is None else offline.columns.num_rows),
@@ -145,12 +160,17 @@ class MixedExperience:
 
 
 def make_experience(
-    config: ExperienceConfig, *, seed: int, resumed_from: Path | None
+    config: ExperienceConfig,
+    prepare: Callable[[Columns], Columns],
+    *,
+    seed: int,
+    resumed_from: Path | None,
 ) -> Experience:
     """Make what a run's reinforcement learning is mixed with.
 
     Args:
         config: Of the run.
+        prepare: The preparation stage, for rows that are drawn.
         seed: Of the run.
         resumed_from: The checkpoint of a run that goes on inside the phase.
 
@@ -160,9 +180,10 @@ def make_experience(
     if not config.reuses:
         return FreshOnly()
     rules = replay_rules(config)
-    replay = Replay(rules) if resumed_from is None else Replay.load(resumed_from / REPLAY_FILE, rules)
-    offline = read_offline(config.offline_path) if config.offline_share else None
-    return MixedExperience(replay, offline, config, seed=seed)
+    resumes = resumed_from is not None
+    replay = Replay.load(resumed_from / REPLAY_FILE, rules) if resumes else Replay(rules)
+    offline = read_offline(Path(config.offline_path)) if config.offline_share else None
+    return MixedExperience(replay, offline, config, prepare, seed=seed)
 
 
 def replay_rules(config: ExperienceConfig) -> ReplayRules:
@@ -177,7 +198,7 @@ def replay_rules(config: ExperienceConfig) -> ReplayRules:
     )
 
 
-def read_offline(path: str) -> Replay:
+def read_offline(path: Path) -> Replay:
     """Read rows that another run has left, all as likely to be drawn.
 
     They count as emitted by this run's first weights, as those of the other run have no version
@@ -186,21 +207,19 @@ def read_offline(path: str) -> Replay:
     Raises:
         ValueError: If the file holds no rows.
     """
-    rows = read_rows(Path(path))
+    rows = read_rows(path)
     versions = rows.per_token["versions"].clamp(max=0)
     rows = replace(rows, per_token={**rows.per_token, "versions": versions})
-    replay = Replay(ReplayRules(max_rows=rows.num_rows, max_bytes=_bytes_of(rows)))
+    replay = Replay(ReplayRules(max_rows=rows.num_rows, max_bytes=int(row_bytes(rows).sum())))
     replay.add(rows)
     return replay
 
 
-def _bytes_of(rows: Columns) -> int:
-    columns = (rows.lengths, *rows.per_token.values(), *rows.per_row.values())
-    return sum(column.nbytes for column in columns)
-
-
 def _weighted(drawn: Drawn) -> Columns:
-    columns = drawn.columns
-    advantages = columns.per_row["advantages"]
-    weighted = advantages * torch.from_numpy(drawn.weights).to(advantages.dtype)
-    return replace(columns, per_row={**columns.per_row, "advantages": weighted})
+    columns, weights = drawn.columns, torch.from_numpy(drawn.weights).float()
+    if "advantages" in columns.per_token:
+        weights = weights.repeat_interleave(columns.lengths)
+        scaled = {"advantages": columns.per_token["advantages"] * weights}
+        return replace(columns, per_token={**columns.per_token, **scaled})
+    scaled = {"advantages": columns.per_row["advantages"] * weights}
+    return replace(columns, per_row={**columns.per_row, **scaled})

@@ -52,9 +52,9 @@ class Replay:
     / sum_k p_k, p_i = (|d_i| + eps)^alpha (section 3.3), and weighs w_i = (N P(i))^-beta / max_j
     w_j (section 3.4), the maximum over all rows that may be drawn and not, as in some libraries,
     over those that were: a row then weighs the same in any company. As N cancels out, w_i = (p_min
-    / p_i)^beta. The error d_i is the row's advantage, to which a policy gradient is proportional;
-    a new row has the highest priority there is (1 in an empty buffer), until it has been drawn once
-    (algorithm 1). With alpha = 0 this is plain replay, first in, first out.
+    / p_i)^beta. The error d_i is the size of the row's advantages, to which a policy gradient is
+    proportional; a new row has the highest priority there is (1 in an empty buffer), until it has
+    been drawn once (algorithm 1). With alpha = 0 this is plain replay, first in, first out.
 
     Every row carries its `versions`, the weights that emitted its tokens, and the log-probs under
     them. What is too old for `max_staleness` is not drawn.
@@ -121,7 +121,7 @@ class Replay:
 
     def settle(self, drawn: Drawn) -> None:
         """Give rows that were drawn the priority of their own error."""
-        errors = drawn.columns.per_row["advantages"].abs().double().numpy()
+        errors = advantage_sizes(drawn.columns).numpy()
         priorities = (errors + _SMALLEST_ERROR) ** self._rules.priority_exponent
         self._tree.set(self._leaves(drawn.serials), priorities)
 
@@ -135,7 +135,7 @@ class Replay:
         highest = float(self._tree.leaves.max()) or 1.0
         first = self._first + self.num_rows
         self._chunks.append(columns)
-        self._num_bytes += int(_row_bytes(columns).sum())
+        self._num_bytes += int(row_bytes(columns).sum())
         self._make_room()
         held = np.arange(max(first, self._first), first + columns.num_rows)
         self._tree.set(self._leaves(held), np.full(len(held), highest))
@@ -153,7 +153,7 @@ class Replay:
 
     def _make_room(self) -> None:
         """Drop the oldest rows until the bounds are kept; a row beyond them by itself goes too."""
-        sizes = torch.cat([_row_bytes(chunk) for chunk in self._chunks])
+        sizes = torch.cat([row_bytes(chunk) for chunk in self._chunks])
         beyond = sizes.flip(0).cumsum(0).flip(0) > self._rules.max_bytes
         num_rows = len(sizes)
         num_dropped = max(int(beyond.sum()), num_rows - self._rules.max_rows)
@@ -209,7 +209,7 @@ class Replay:
         for rows in values["rows"]:
             chunk = Columns(**rows)
             replay._chunks.append(chunk)
-            replay._num_bytes += int(_row_bytes(chunk).sum())
+            replay._num_bytes += int(row_bytes(chunk).sum())
         serials = replay._first + np.arange(replay.num_rows)
         replay._tree.set(replay._leaves(serials), values["priorities"].numpy())
         return replay
@@ -227,6 +227,17 @@ def read_rows(path: Path) -> Columns:
     return Columns(**rows[0])
 
 
+def advantage_sizes(columns: Columns) -> Float64[Tensor, " rows"]:
+    """Return the mean |advantage| of each row's trained tokens; 0 for a row without any."""
+    if "advantages" in columns.per_row:
+        return columns.per_row["advantages"].abs().double()
+    mask = columns.per_token["mask"]
+    rows = torch.arange(columns.num_rows).repeat_interleave(columns.lengths)[mask]
+    sizes = columns.per_token["advantages"][mask].abs().double()
+    sums = torch.zeros(columns.num_rows, dtype=torch.float64).index_add(0, rows, sizes)
+    return sums / torch.bincount(rows, minlength=columns.num_rows).clamp(min=1)
+
+
 def oldest_versions(columns: Columns) -> Int64[Tensor, " rows"]:
     """Return the version of the oldest weights that emitted a token of each row.
 
@@ -242,7 +253,8 @@ def oldest_versions(columns: Columns) -> Int64[Tensor, " rows"]:
     return torch.where(oldest == newest, NO_WEIGHTS, oldest)
 
 
-def _row_bytes(columns: Columns) -> Int64[Tensor, " rows"]:
+def row_bytes(columns: Columns) -> Int64[Tensor, " rows"]:
+    """Return the bytes of each row's columns."""
     per_token = sum(column.itemsize for column in columns.per_token.values())
     per_row = sum(column.itemsize for column in columns.per_row.values())
     per_turn = sum(column.itemsize for column in columns.per_turn.values())
@@ -269,7 +281,7 @@ def _read(path: Path) -> dict[str, Any]:  # Any: what `save` wrote
         values: Any = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise
-    except Exception as error:  # noqa: BLE001 - torch raises whatever the bytes lead to
+    except Exception as error:
         raise ValueError(f"{str(path)!r} holds no rows of a replay: {error}") from error
     if not isinstance(values, dict) or {"first", "priorities", "rows"} - values.keys():
         raise ValueError(f"{str(path)!r} holds no rows of a replay")

@@ -165,7 +165,7 @@ def build_columns(
     """Build the ragged columns that the rest of the step works on.
 
     Failed episodes give no rows, as they say nothing about the policy, and neither do those without
-    a reward. Their group's statistics are the caller's business.
+    a reward, nor those that a filter dropped. Their group's statistics are the caller's business.
 
     Args:
         episodes: [E].
@@ -180,7 +180,7 @@ def build_columns(
     samples = [
         sample
         for index, episode in enumerate(episodes)
-        if summaries[index].trainable
+        if summaries[index].trainable and not episode.dropped_by
         for sample in split_into_samples(index, episode)
     ]
     masked = [

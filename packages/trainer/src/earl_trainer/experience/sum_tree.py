@@ -44,9 +44,7 @@ class SumTree:
         """A copy of the weights."""
         return self._nodes[self._first_leaf : self._first_leaf + self._capacity].copy()
 
-    def set(
-        self, places: Int64[np.ndarray, " n"], weights: Float64[np.ndarray, " n"]
-    ) -> None:
+    def set(self, places: Int64[np.ndarray, " n"], weights: Float64[np.ndarray, " n"]) -> None:
         """Change the weights of some leaves; where a place is named twice the last one counts.
 
         Raises:
