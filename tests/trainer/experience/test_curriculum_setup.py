@@ -1,7 +1,13 @@
 """The curriculum of a run, from its config."""
 
 import pytest
-from earl_trainer.experience.curriculum_setup import check_curriculum, make_level_player
+from earl_envs import make_game
+from earl_trainer.experience.curriculum_setup import (
+    check_curriculum,
+    check_words,
+    make_level_player,
+)
+from earl_trainer.models.tiny import build_tokenizer
 from earl_trainer.overrides import parse_flags, resolve
 
 
@@ -27,6 +33,13 @@ def test_it_goes_on_where_it_stood(config, tiny_chat):
     again = make_level_player(rules, tiny_chat, {"curriculum": state.to_dict()})
     assert again.curriculum == state
     assert again.curriculum.num_open == 2
+
+
+def test_a_size_with_moves_that_the_tokenizer_has_no_words_for_is_refused():
+    tokenizer = build_tokenizer(make_game("earl/Hex-v0", size=3), seed=0)
+    check_words("random@size=2", make_game("earl/Hex-v0", size=2), tokenizer)
+    with pytest.raises(ValueError, match=r"no word for the move '.*' of 'random@size=4' in"):
+        check_words("random@size=4", make_game("earl/Hex-v0", size=4), tokenizer)
 
 
 @pytest.mark.parametrize(

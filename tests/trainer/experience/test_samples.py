@@ -288,6 +288,18 @@ def test_an_episode_without_a_reward_gives_no_row(make_episode):
     assert columns.per_row["advantages"].tolist() == [0.5, -0.5]
 
 
+def test_an_episode_that_a_filter_dropped_gives_no_row_and_counts_in_its_group(make_episode):
+    played = [make_episode(outcome=outcome) for outcome in (1.0, -1.0, 1.0)]
+    dropped = [*played[:2], replace(played[2], dropped_by="duplicates")]
+    estimates = [
+        episode_advantages([each.summary for each in episodes], [1.0, -1.0, 1.0], group_normalised)
+        for episodes in (played, dropped)
+    ]
+    assert estimates[0] == estimates[1]
+    columns = build_columns(dropped, estimates[1], RewardConfig())
+    assert columns.per_row["advantages"].tolist() == pytest.approx(estimates[0][:2])
+
+
 def test_where_every_reward_failed_the_run_ends_with_the_first(make_summary):
     outcomes = {"style": RewardOutcome(failure=RewardFailure.CRASH, detail="exit status 3")}
     episode = replace(make_summary(), judgement=Judgement(outcomes=outcomes, bonus=None))

@@ -14,6 +14,7 @@ from earl_trainer.asynchronous.check import note_idle_workers, note_unused_stale
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import PAST_MODELS, ModelConfig, RunConfig
 from earl_trainer.engines import make_engine, make_selector
+from earl_trainer.experience.curriculum_setup import check_words, levels_of
 from earl_trainer.models.load import load_folder, load_model
 from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
 from earl_trainer.phases import RL, WARMUP, Phase, plan_phases
@@ -65,13 +66,12 @@ def assemble_run(
     # A run that was interrupted before its first checkpoint begins anew.
     checkpoint = _checkpoints(config, folder).latest() if resume else None
     run = assemble_worker(config, folder, checkpoint=checkpoint, rank=0)
-    context_note = check_context(
-        config,
-        run.game,
-        ChatFormat(run.tokenizer),
-        run.model,
-        capacity_tokens=run.engine.capacity_tokens,
-    )
+    chat, capacity_tokens = ChatFormat(run.tokenizer), run.engine.capacity_tokens
+    context_note = check_context(config, run.game, chat, run.model, capacity_tokens=capacity_tokens)
+    for name, level in levels_of(config.experience).items():
+        game = level.make_game(config.env)
+        check_words(name, game, run.tokenizer)
+        check_context(config, game, chat, run.model, capacity_tokens=capacity_tokens)
     wandb_sink, wandb_note = _claim_folder(config, folder, resume=resume)
     # Last of all: a terminal that shows a live table is in the way of a refusal.
     display = display or make_display(

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from earl_envs import make_opponent
+from earl_envs import Failure, Game, TextProtocol, attempt, make_opponent
+from earl_envs.record import start_position
+from transformers import PreTrainedTokenizerBase
 
 from earl_trainer.config import PAST_MODELS, SELF_PLAY, RunConfig
 from earl_trainer.experience.config import ExperienceConfig
@@ -62,6 +64,33 @@ def make_level_player(
     if "curriculum" in state:
         return LevelPlayer(players, Curriculum.from_dict(rules, state["curriculum"]))
     return LevelPlayer(players, Curriculum.begin(rules, num_levels=len(levels)))
+
+
+def check_words(level: str, game: Game, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse a size of the game whose moves the tokenizer has no words for.
+
+    A tiny model's vocabulary is that of the run's own size.
+
+    Args:
+        level: Its name.
+        game: In its size.
+        tokenizer: Of the model.
+
+    Raises:
+        ValueError: With the first such move.
+    """
+    start = attempt(start_position, game, 0)
+    if isinstance(start, Failure):
+        return  # Whoever plays it says what is wrong with the game.
+    protocol = TextProtocol(game)
+    for action in start.legal:
+        move = protocol.format_move(start.state, action)
+        if tokenizer.unk_token_id in tokenizer.encode(move, add_special_tokens=False):
+            raise ValueError(
+                f"the tokenizer has no word for the move {move!r} of {level!r} in "
+                "experience.curriculum: a tiny model knows the words of env, so sizes must not be "
+                "larger than its own"
+            )
 
 
 def check_curriculum(config: RunConfig) -> None:
