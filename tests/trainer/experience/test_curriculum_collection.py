@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from earl_envs import EndReason
 from earl_trainer.experience.curriculum import Curriculum, CurriculumRules
 from earl_trainer.experience.curriculum_collection import CurriculumCollection, LevelPlayer
 from earl_trainer.phases import RL, WARMUP, plan_phases
@@ -104,8 +105,13 @@ def test_results_open_levels_and_are_reported_and_kept(levels, phase):
 
 def test_games_that_were_cut_or_failed_say_nothing_of_a_level(levels, make_episode):
     _, player = levels()
-    ends = [(1.0, "finished"), (0.0, "finished"), (-1.0, "illegal_move"), (-1.0, "unparsable")]
-    unfinished = [(0.0, "context_limit"), (0.0, "opponent_error")]
+    ends = [
+        (1.0, EndReason.FINISHED),
+        (0.0, EndReason.FINISHED),
+        (-1.0, EndReason.ILLEGAL_MOVE),
+        (-1.0, EndReason.UNPARSABLE),
+    ]
+    unfinished = [(0.0, EndReason.CONTEXT_LIMIT), (0.0, EndReason.OPPONENT_ERROR)]
     episodes = [
         replace(episode, start=replace(episode.start, level="negamax:2"))
         for episode in (make_episode(games=ends), make_episode(games=unfinished))

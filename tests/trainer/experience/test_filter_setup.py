@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from earl_envs import EndReason
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.ledger import FinishedGroup, GroupLedger, StalenessRules
 from earl_trainer.experience.filter_setup import filter_collection, group_acceptance
@@ -63,8 +64,17 @@ def test_a_stage_in_the_background_is_only_marked(small_config, mute_policy, mak
 
         def collect(self, step, *, share_tokens, max_responses, on_turn):
             self.asked += 1
-            episodes = [make_episode(), make_episode(end_reason="context_limit")]
+            episodes = [make_episode(), make_episode(end_reason=EndReason.CONTEXT_LIMIT)]
             return Rollout(episodes=episodes, peak_resident_tokens=1)
+
+        def publish(self, model, version):
+            raise AssertionError("no new weights in these tests")
+
+        def to_dict(self):
+            return {}
+
+        def close(self):
+            pass
 
     background = Background()
     collection = filter_collection(
@@ -76,11 +86,11 @@ def test_a_stage_in_the_background_is_only_marked(small_config, mute_policy, mak
     assert background.asked == 1
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def group(make_episode):
     """A group of two whose rewards vary, or are equal."""
 
-    def make(number, *, varied, end_reason="finished"):
+    def make(number, *, varied, end_reason=EndReason.FINISHED):
         outcomes = (1.0, -1.0 if varied else 1.0)
         return FinishedGroup(
             number=number,
@@ -90,7 +100,7 @@ def group(make_episode):
     return make
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.booleans(), min_size=12, max_size=12), st.integers(1, 3))
 def test_rejected_groups_return_their_quota_and_batches_always_fill(group, varied, max_rounds):
     batch_groups = 2
@@ -122,7 +132,7 @@ def test_rejected_groups_return_their_quota_and_batches_always_fill(group, varie
 
 def test_a_group_with_nothing_to_train_on_is_rejected_whatever_the_rounds(group):
     accepts = group_acceptance(RULES, lambda episodes: [None, None], batch_groups=2, max_rounds=1)
-    failed = group(0, varied=True, end_reason="env_error")
+    failed = group(0, varied=True, end_reason=EndReason.ENV_ERROR)
     ledger = GroupLedger(
         StalenessRules(batch_groups=2, max_staleness=0, bound=Bound.STRICT), accepts=accepts
     )

@@ -54,8 +54,17 @@ class Playing:
             starts_of(0), share_tokens=share_tokens, max_responses=max_responses, on_turn=on_turn
         )
 
+    def publish(self, model, version):
+        raise AssertionError("no new weights in these tests")
 
-@pytest.fixture
+    def to_dict(self):
+        return {}
+
+    def close(self):
+        pass
+
+
+@pytest.fixture(scope="session")
 def filtered(make_episode):
     def make(varied, *, max_rounds=3, rules=VARIED, refills=True):
         playing = Playing(make_episode, varied)
@@ -133,7 +142,7 @@ def test_a_stage_that_replaces_groups_itself_is_asked_once(filtered):
     assert playing.asked == [[0, 1, 2, 3]]
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.sets(st.integers(0, 5 * NUM_GROUPS - 1), min_size=1), st.integers(1, 5))
 def test_no_more_groups_are_kept_than_were_asked_for_and_counts_are_conserved(
     filtered, varied, max_rounds

@@ -1,14 +1,15 @@
 """What each filter drops, by hand, and what holds whatever the episodes are."""
 
 import pytest
+from earl_envs import EndReason
 from earl_trainer.experience.filters import FilterRules, drop, facts_of, kept_groups
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 ALL = ("zero-variance", "duplicates", "length", "truncated")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def facts(make_episode, make_turn):
     def make(reward, *, names=ALL, group=0, seat=0, reply=(3, 4), cut=False):
         turns = [make_turn([1, 2], reply, cut=cut)]
@@ -67,7 +68,7 @@ def test_truncated_episodes_are_dropped_and_still_make_their_group_vary(facts):
 
 
 def test_failed_episodes_are_no_filters_business(make_episode, make_turn):
-    failed = make_episode(turns=[make_turn([1], [2], cut=True)], end_reason="env_error")
+    failed = make_episode(turns=[make_turn([1], [2], cut=True)], end_reason=EndReason.ENV_ERROR)
     rules = FilterRules(names=("truncated",))
     assert drop([facts_of(failed, 1.0, rules)], rules) == [None]
 
@@ -84,6 +85,7 @@ EPISODES = st.lists(
 )
 
 
+@settings(max_examples=50, deadline=None)
 @given(EPISODES, st.lists(st.sampled_from(ALL), unique=True))
 def test_every_episode_is_trained_on_or_dropped_once_or_has_nothing_to_train_on(
     facts, episodes, names

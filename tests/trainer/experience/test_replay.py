@@ -14,7 +14,7 @@ from earl_trainer.experience.replay import (
     read_rows,
     row_bytes,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -50,6 +50,7 @@ def rules(**fields):
     return ReplayRules(**{"max_rows": 5, "max_bytes": 10**9, **fields})
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 7), st.integers(1, 12))
 def test_the_newest_rows_within_both_bounds_are_held(sizes, max_rows, max_held):
     row = int(row_bytes(rows_of([0]))[0])
@@ -102,11 +103,11 @@ def test_rows_are_drawn_as_often_as_their_priorities_say_and_weigh_by_formula():
     shares = priorities / priorities.sum()
     unscaled = (4 * shares) ** -beta
     counts = np.zeros(4)
-    for _ in range(3000):
+    for _ in range(600):
         drawn = replay.draw(2, rng)
         np.testing.assert_allclose(drawn.weights, (unscaled / unscaled.max())[drawn.serials])
         counts += np.bincount(drawn.serials, minlength=4)
-    np.testing.assert_allclose(counts / 6000, shares, atol=0.02)
+    np.testing.assert_allclose(counts / 1200, shares, atol=0.04)
 
     replay.add(rows_of([4]))
     assert replay.priorities()[-1] == priorities.max()
@@ -135,6 +136,7 @@ def test_rows_of_weights_too_old_are_not_drawn():
     assert held(replay) == [4]
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 12), st.integers(1, 6))
 def test_a_replay_that_was_saved_goes_on_as_if_it_never_was(tmp_path_factory, num_adds, max_rows):
     rule = rules(max_rows=max_rows, priority_exponent=0.6, importance_exponent=0.4)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, runtime_checkable
 
 from torch import nn
 
@@ -24,6 +24,7 @@ from earl_trainer.workers.group import Group
 RewardFunction = Callable[[Sequence[EpisodeSummary]], Sequence[float | None]]
 
 
+@runtime_checkable
 class Plays(Protocol):
     """Plays episodes, as a rollout stage does."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol, final
+from typing import Final, Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ REPLAY_FILE: Final = "replay.pt"
 """In a checkpoint: what is held."""
 
 
+@runtime_checkable
 class Experience(Protocol):
     """What is trained on besides what was just played.
 

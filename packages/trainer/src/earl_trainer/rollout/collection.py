@@ -55,6 +55,7 @@ class Collection(Protocol):
         ...
 
 
+@runtime_checkable
 class EpisodePlayer(Protocol):
     """Plays episodes when it is asked to, as a `Collector` does."""
 
