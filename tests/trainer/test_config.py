@@ -7,6 +7,7 @@ from earl_trainer.algorithms.config import AlgorithmConfig
 from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.config import ModelConfig, RunConfig
 from earl_trainer.evaluation.config import EvaluationConfig
+from earl_trainer.experience.config import ExperienceConfig
 from earl_trainer.overrides import describe_fields, resolve, to_tree
 
 BOUNDS = [
@@ -24,6 +25,12 @@ BOUNDS = [
     ("algorithm.clip_high", 0, "greater than 0"),
     ("algorithm.kl_coefficient", -1, "greater than or equal to 0"),
     ("algorithm.aggregation", "mean", "'token-mean', 'sequence-mean'"),
+    ("experience.replay_share", 1.0, "less than 1"),
+    ("experience.offline_share", -0.1, "greater than or equal to 0"),
+    ("experience.max_rounds", 0, "greater than or equal to 1"),
+    ("experience.replay_rows", 0, "greater than or equal to 1"),
+    ("experience.priority_exponent", 0, "greater than 0"),
+    ("experience.importance_exponent", 1.5, "less than or equal to 1"),
     ("learner.num_steps", -1, "greater than or equal to 0"),
     ("learner.lr", "fast", "valid number"),
     ("learner.beta1", 1.0, "less than 1"),
@@ -119,6 +126,8 @@ def test_older_weights_are_corrected_for_where_there_may_be_any(
         max_staleness=max_staleness, asynchronous=AsynchronousConfig(bound=bound, always=always)
     )
     assert (config.correction, config.is_asynchronous) == (correction, is_asynchronous)
+    replays = replace(config, experience=ExperienceConfig(replay_share=0.5))
+    assert replays.correction == "decoupled"
     named = replace(config, algorithm=AlgorithmConfig(correction="naive"))
     assert named.correction == "naive"
 

@@ -55,6 +55,19 @@ def test_what_gives_nothing_to_train_on_is_rejected_and_replaced(group):
     assert ledger.admit(0) == [4, 5, 6]
 
 
+def test_what_is_not_accepted_is_rejected_by_the_counts_of_those_before_and_replaced(group):
+    def accepts(finished, counts):
+        return finished.number % 2 == 1 or counts.rejected == 1
+
+    ledger = GroupLedger.from_dict(rules(), {}, accepts)
+    ledger.admit(0)
+    for number in (0, 1, 2):
+        ledger.finish(group(number))
+    assert (ledger.counts.rejected, ledger.counts.accepted) == (1, 2)
+    assert ledger.admit(0) == [4]
+    assert numbers(ledger.take_batch(0)) == [1, 2]
+
+
 def test_what_is_too_old_is_dropped_and_replaced_only_if_asked_for(group):
     for discard in (False, True):
         ledger = GroupLedger(rules(discard=discard))

@@ -223,3 +223,9 @@ def numbered(episode, number, **fields):
 def test_a_greedy_episode_gives_no_row(make_episode):
     episodes = [numbered(make_episode(), n, greedy=n == 1) for n in range(3)]
     assert build_columns(episodes, RewardConfig()).per_row["episode"].tolist() == [0, 2]
+
+
+def test_an_episode_that_a_filter_dropped_gives_no_row(make_episode):
+    played = numbered(make_episode(), 3), numbered(make_episode(), 4)
+    columns = build_columns([replace(played[0], dropped_by="duplicates"), played[1]], RewardConfig())
+    assert columns.per_row["episode"].tolist() == [4]

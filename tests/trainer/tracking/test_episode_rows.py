@@ -51,6 +51,26 @@ def records_of(game_id, episode):
     return episode_records(json.loads(json.dumps(episode_row(game_id, episode.summary, 0.5))))
 
 
+def test_a_game_of_another_size_replays_in_that_size(make_episode):
+    played = make_episode(outcome=1.0)
+    start = replace(played.start, level="random@rows=2&columns=2&connect=2")
+    game = replace(played.games[0], moves=(0, 1, 0))
+    row = episode_row(
+        "earl/ConnectFour-v0", replace(played, start=start, games=[game]).summary, 0.5
+    )
+    assert row["level"] == start.level
+    (record,) = episode_records(json.loads(json.dumps(row)))
+    assert record.game.params == {"rows": 2, "columns": 2, "connect": 2}
+    assert record.positions()[-1].returns == (1.0, -1.0)
+
+
+def test_an_episode_that_a_filter_dropped_says_so(make_summary):
+    summary = make_summary()
+    assert "dropped_by" not in episode_row("g/G-v0", summary, 1.0)
+    dropped = replace(summary, dropped_by="duplicates")
+    assert episode_row("g/G-v0", dropped, 1.0)["dropped_by"] == "duplicates"
+
+
 def test_what_functions_found_is_written_down_with_what_failed(make_summary):
     outcomes = {
         "style": RewardOutcome(value=0.5),

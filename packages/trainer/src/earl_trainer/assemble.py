@@ -18,6 +18,7 @@ from earl_trainer.config import PAST_MODELS, ModelConfig, RunConfig
 from earl_trainer.engines import make_engine, make_selector
 from earl_trainer.evaluation.examiner import Examiner
 from earl_trainer.evaluation.playing import MatchPlan
+from earl_trainer.experience.curriculum_setup import check_words, levels_of
 from earl_trainer.guards.guardian import Guardian
 from earl_trainer.guards.rollbacks import RollbackLog
 from earl_trainer.guards.setup import make_panel
@@ -76,16 +77,14 @@ def assemble_run(
     # A run that was interrupted before its first checkpoint begins anew.
     checkpoint = _checkpoints(config, folder).latest() if resume else None
     run = assemble_worker(config, folder, checkpoint=checkpoint, rank=0)
-    chat = ChatFormat(run.tokenizer)
+    chat, capacity_tokens = ChatFormat(run.tokenizer), run.engine.capacity_tokens
     check_data(config, chat)
     check_pairs(config, chat)
-    context_note = check_context(
-        config,
-        run.game,
-        chat,
-        run.model,
-        capacity_tokens=run.engine.capacity_tokens,
-    )
+    context_note = check_context(config, run.game, chat, run.model, capacity_tokens=capacity_tokens)
+    for name, level in levels_of(config.experience).items():
+        game = level.make_game(config.env)
+        check_words(name, game, run.tokenizer)
+        check_context(config, game, chat, run.model, capacity_tokens=capacity_tokens)
     wandb_sink, wandb_note = _claim_folder(config, folder, resume=resume)
     # Last of all: a terminal that shows a live table is in the way of a refusal.
     display = display or make_display(

@@ -11,6 +11,7 @@ from earl_trainer.algorithms.config import AdvantageConfig, AlgorithmConfig, Cri
 from earl_trainer.asynchronous.config import AsynchronousConfig
 from earl_trainer.config_fields import AUTO, NonNegativeInt, PositiveFloat, PositiveInt, section
 from earl_trainer.evaluation.config import EvaluationConfig
+from earl_trainer.experience.config import ExperienceConfig
 from earl_trainer.guards.config import GuardsConfig
 from earl_trainer.learner.config import LearnerConfig, WarmupConfig
 from earl_trainer.preference.config import PreferenceConfig
@@ -184,6 +185,8 @@ class RunConfig:
     """Learning a reward model."""
     judge: JudgeConfig = JudgeConfig()
     """A language model that marks episodes."""
+    experience: ExperienceConfig = ExperienceConfig()
+    """Filters, replay and curriculum."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
     """The algorithm."""
     advantage: AdvantageConfig = AdvantageConfig()
@@ -227,7 +230,7 @@ class RunConfig:
         """The name of the correction for tokens of older weights."""
         if self.algorithm.correction != AUTO:
             return self.algorithm.correction
-        return "decoupled" if self.may_be_ahead else "none"
+        return "decoupled" if self.may_be_ahead or self.experience.reuses else "none"
 
     @property
     def self_play(self) -> bool:

@@ -51,6 +51,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
         display.stage("prepare")
         columns = stages.preparer.prepare(columns)
         columns = stages.estimator.estimate(columns, rollout.summaries, stages.scale(rewards))
+        columns = stages.experience.mix(columns, step)
     with clock.stage("dispatch"):
         delivery = stages.feed.send(columns, seed=derive_seed(config.seed, "shuffle", step))
     with interrupts_deferred(lambda: display.note("Ctrl-C: finishing this step first")):
@@ -69,11 +70,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
             shares=team.everyone.gather(StepShare.of(rollout, rewards, columns, clock, step)),
             choice=choice,
             collected=stages.collection.figures,
-            prepared={
-                **stages.preparer.figures,
-                **stages.normaliser.figures,
-                **stages.estimator.figures,
-            },
+            prepared=stages.preparation_figures,
             delivery=delivery,
             updates=updates,
             clock=clock,

@@ -18,6 +18,7 @@ from earl_envs.opponents.pool import OpponentPool
 from earl_envs.record import start_position
 
 from earl_trainer.config import PAST_MODELS, SELF_PLAY, RunConfig
+from earl_trainer.experience.curriculum_setup import levels_of
 from earl_trainer.preference.methods import METHODS
 
 _OWN = (SELF_PLAY, *PAST_MODELS)
@@ -43,6 +44,9 @@ def check_players(config: RunConfig, game: Game) -> None:
             f"run can be compared: name one such as 'random', got {config.evaluation.opponent!r}"
         )
     _check_checkups(config, game)
+    for level in levels_of(config.experience).values():
+        _check_spec(level.opponent)
+        _check_move(level.opponent, config, level.make_game(config.env))
     if config.match_opponent != config.opponent:
         _check_move(config.match_opponent, config, game)
     _check_move(config.warmup.player, config, game)

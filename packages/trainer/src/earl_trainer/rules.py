@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from earl_trainer.algorithms.check import check_algorithm
 from earl_trainer.asynchronous.check import check_asynchronous
 from earl_trainer.config import RunConfig
+from earl_trainer.experience.check import check_experience
 from earl_trainer.guards.setup import check_guards
 from earl_trainer.models.load import check_model_name
 from earl_trainer.overrides import flatten, to_tree
@@ -36,6 +37,7 @@ def check_config(config: RunConfig) -> None:
     check_rewards(config)
     check_preference(config)
     check_guards(config)
+    check_experience(config)
     if config.rollout.max_context_tokens > config.learner.max_microbatch_tokens:
         raise ValueError(
             "a sequence is computed in one piece: learner.max_microbatch_tokens must be at least "

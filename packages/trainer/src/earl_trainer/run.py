@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -22,7 +23,12 @@ from earl_trainer.evaluation.checkup import CheckupHistory
 from earl_trainer.evaluation.examiner import Examiner
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.evaluation.playing import MatchPlan, play_match
+from earl_trainer.experience.curriculum_collection import CurriculumCollection
+from earl_trainer.experience.curriculum_setup import make_level_player
 from earl_trainer.experience.estimator import Estimator, Untouched
+from earl_trainer.experience.filter_setup import filter_collection
+from earl_trainer.experience.mixing import REPLAY_FILE, Experience, FreshOnly, make_experience
+from earl_trainer.experience.samples import rewards_of
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.guards.guard import Action
@@ -134,12 +140,23 @@ class Stages:
     preparer: PreparationStage
     estimator: Estimator | Untouched
     normaliser: RewardNormaliser
+    experience: Experience
     feed: LearnerFeed
     learner: Learner | ActorCritic | AbsentLearner
 
     def scale(self, rewards: Sequence[float | None]) -> Sequence[float | None]:
         """Return the rewards that advantages are estimated from."""
         return self.normaliser.normalise(rewards)
+
+    @property
+    def preparation_figures(self) -> dict[str, float]:
+        """What the stages between playing and learning report of the last step."""
+        return {
+            **self.preparer.figures,
+            **self.normaliser.figures,
+            **self.estimator.figures,
+            **self.experience.figures,
+        }
 
     def close(self) -> None:
         """End what goes on between steps."""
@@ -180,6 +197,7 @@ class Run:
     _collection: Collection | None = None
     _preparer: PreparationStage | None = None
     _estimator: Estimator | Untouched | None = None
+    _experience: Experience | None = None
     _normaliser: RewardNormaliser | None = None
     stopped_by: str | None = None
     """What a guard found that ends the run."""
@@ -351,11 +369,15 @@ class Run:
             self.state.rewards,
             self.team.everyone,
         )
+        collection = self._make_collection(phase, resumes=resumes)
+        preparer = self._enter_preparer(phase, reference, resumes=resumes)
+        self._experience = self._make_experience(phase, preparer, resumes=resumes)
         stages = Stages(
-            collection=self._make_collection(phase, resumes=resumes),
-            preparer=self._enter_preparer(phase, reference, resumes=resumes),
+            collection=collection,
+            preparer=preparer,
             normaliser=self._normaliser,
             estimator=self._enter_estimator(phase, resumes=resumes),
+            experience=self._experience,
             feed=self._make_feed(),
             learner=self._learner or AbsentLearner(),
         )
@@ -365,8 +387,22 @@ class Run:
         return stages
 
     def _make_collection(self, phase: Phase, *, resumes: bool) -> Collection:
+        collection = self._make_player(phase, resumes=resumes)
+        if phase.name == RL:
+            collection = filter_collection(
+                collection,
+                self.config,
+                phase,
+                partial(rewards_of, config=self.config.reward),
+                self.team.everyone,
+                num_seats=self.game.num_seats,
+            )
+        self._collection = collection
+        return collection
+
+    def _make_player(self, phase: Phase, *, resumes: bool) -> Collection:
         if phase.name == RL and self.config.is_asynchronous:
-            self._collection = make_background_collection(
+            background = make_background_collection(
                 self.config,
                 phase,
                 model=self.model,
@@ -379,33 +415,44 @@ class Run:
                 ),
                 note=self.tracker.display.note,
             )
-            self._collection.publish(self.model, self.state.step)
-            self._collection = self._scored(self._collection)
-        elif phase.method is not None:
-            self._collection = make_collection(
+            background.publish(self.model, self.state.step)
+            return self._scored(background)
+        if phase.method is not None:
+            return make_collection(
                 labelling(self.config) if phase.name == REWARD_MODEL else self.config,
                 phase,
                 phase.method,
-                lambda: self._make_inline_collection(phase),
+                lambda: self._make_inline_collection(phase, resumes=resumes),
                 chat=ChatFormat(self.tokenizer),
                 policy=LanguagePolicy(self.engine, temperature=self.config.rollout.temperature),
                 team=self.team,
             )
-        else:
-            self._collection = self._make_inline_collection(phase)
-        return self._collection
+        return self._make_inline_collection(phase, resumes=resumes)
 
-    def _make_inline_collection(self, phase: Phase) -> Collection:
+    def _make_inline_collection(self, phase: Phase, *, resumes: bool) -> Collection:
         # What a script plays is imitated, whatever its reward.
         rewarded = self.team.plays and not isinstance(phase.policy, ScriptedPolicy)
-        games = InlineCollection(
-            self.collector,
+        levels = (
+            make_level_player(
+                self.config,
+                ChatFormat(self.tokenizer),
+                self.state.collection if resumes else {},
+            )
+            if phase.name == RL and self.config.experience.curriculum
+            else None
+        )
+        games: Collection = InlineCollection(
+            levels or self.collector,
             phase,
             self.team,
             seed=self.config.seed,
             num_seats=self.game.num_seats,
             judge=make_judge(self.config) if rewarded else None,
         )
+        if levels is not None:
+            games = CurriculumCollection(
+                games, levels, self.team.everyone, note=self.tracker.display.note
+            )
         # A reward model learns from what is known without one.
         return self._scored(games) if rewarded and phase.name != REWARD_MODEL else games
 
@@ -434,6 +481,18 @@ class Run:
         if resumes:
             self._estimator.restore(self.state.estimation)
         return self._estimator
+
+    def _make_experience(
+        self, phase: Phase, preparer: PreparationStage, *, resumes: bool
+    ) -> Experience:
+        if phase.name != RL:
+            return FreshOnly()
+        return make_experience(
+            self.config.experience,
+            preparer.prepare,
+            seed=self.config.seed,
+            resumed_from=self.resumed_from if resumes else None,
+        )
 
     def _make_preparer(self, phase: Phase, reference: PreTrainedModel | None) -> PreparationStage:
         if self.config.selector.prepare_on == "learner" or not self.team.plays:
@@ -493,6 +552,8 @@ class Run:
             self.state.collection = self._collection.to_dict()
         if self._preparer is not None:
             self.state.preparation = self._preparer.to_dict()
+        if self._experience is not None:
+            self._experience.commit()
         if self._estimator is not None:
             self.state.estimation = self._estimator.to_dict()
         self._obey(self.team.everyone.from_first(lambda: self._record(outcome)))
@@ -543,9 +604,13 @@ class Run:
         self._reward_model.save(folder, self.state.step)
         if self._learner is not None:
             torch.save(self._learner.state_dict(), folder / _LEARNER_FILE)
-        elif self.resumed_from is not None and (self.resumed_from / _LEARNER_FILE).exists():
-            # No phase has been entered since: the optimizer stands where it stood.
-            shutil.copy(self.resumed_from / _LEARNER_FILE, folder)
+        if self._experience is not None:
+            self._experience.save(folder)
+        elif self.resumed_from is not None:
+            # No phase has been entered since: optimizer and replay stand where they stood.
+            for name in (_LEARNER_FILE, REPLAY_FILE):
+                if (self.resumed_from / name).exists():
+                    shutil.copy(self.resumed_from / name, folder)
         state = {**self.state.to_dict(), "files": self.tracker.positions()}
         (folder / "state.json").write_text(json.dumps(state, indent=1))
 

@@ -34,6 +34,8 @@ class EpisodeStart:
     """Whether the episode belongs to a match, which has an opponent of its own."""
     greedy: bool = False
     """Whether replies are decoded greedily: what others of the group are compared with."""
+    level: str = ""
+    """Of a curriculum, where there is one: the opponent, and the size of the game if it varies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,8 @@ class EpisodeSummary:
     """The lowest score of the game."""
     judgement: Judgement | None = None
     """Of the run's reward functions, where it has any."""
+    dropped_by: str = ""
+    """The filter that keeps it from being trained on, if one does."""
 
     @property
     def moves(self) -> Sequence[int]:
@@ -161,6 +165,8 @@ class Episode:
     """The lowest score of the game."""
     judgement: Judgement | None = None
     """Of the run's reward functions, where it has any."""
+    dropped_by: str = ""
+    """The filter that keeps it from being trained on, if one does."""
 
     @property
     def summary(self) -> EpisodeSummary:
@@ -174,4 +180,5 @@ class Episode:
             reply_cut=any(turn.cut for turn in self.turns),
             min_return=self.min_return,
             judgement=self.judgement,
+            dropped_by=self.dropped_by,
         )

@@ -48,7 +48,8 @@ class AlgorithmConfig:
     correction: Literal["auto", "none", "decoupled", "loglinear", "naive"] = AUTO
     """For tokens of older weights: AReaL's decoupled objective, the same without a pass for the
     proximal policy, or PPO's ratio to the weights that emitted the token; `none` compares with the
-    newest weights as if they had. `auto` is `decoupled` where generation is ahead, else `none`."""
+    newest weights as if they had. `auto` is `decoupled` where generation is ahead or rows are
+    replayed, else `none`."""
     weight_level: Literal["token", "sequence", "geometric"] = "token"
     """Importance weights of `decoupled` and `loglinear` are a token's own, the product over its
     sample, or the geometric mean over it."""

@@ -27,7 +27,7 @@ class GroupCounts:
     running: int = 0
     accepted: int = 0
     rejected: int = 0
-    """Of which nothing can be trained; their place is given to another."""
+    """Of which nothing can be trained, or is to be; their place is given to another."""
     consumed: int = 0
     """Trained on."""
     queued: int = 0

@@ -1,6 +1,6 @@
 """The one place that knows what has become of every group of episodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -35,6 +35,12 @@ class FinishedGroup:
         return any(episode.summary.trainable for episode in self.episodes)
 
 
+def is_trainable(group: FinishedGroup, counts: GroupCounts) -> bool:
+    """Accept a group of which one episode has something to train on, whatever became of others."""
+    del counts
+    return group.trainable
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StalenessRules:
     """What may be under way, and what becomes of what is too old."""
@@ -63,6 +69,7 @@ class GroupLedger:
         num_consumed: Groups trained on before, of a run that goes on.
         first: The number of the first group that has never been admitted.
         again: Numbers of groups that were under way then; they are admitted first.
+        accepts: Whether a group that has finished is kept, by what became of those before it.
     """
 
     def __init__(
@@ -72,8 +79,10 @@ class GroupLedger:
         num_consumed: int = 0,
         first: int = 0,
         again: Sequence[int] = (),
+        accepts: Callable[[FinishedGroup, GroupCounts], bool] = is_trainable,
     ) -> None:
         self._rules = rules
+        self._accepts = accepts
         self._again = sorted(again)
         self._next = first
         self._running: set[int] = set()
@@ -106,7 +115,7 @@ class GroupLedger:
         return [*again, *fresh]
 
     def finish(self, group: FinishedGroup) -> None:
-        """Take a group back: it waits to be trained on if there is anything to train on.
+        """Take a group back: it waits to be trained on if it is accepted.
 
         Raises:
             ValueError: If no such group is running.
@@ -114,7 +123,7 @@ class GroupLedger:
         if group.number not in self._running:
             raise ValueError(f"group {group.number} is not running")
         self._running.remove(group.number)
-        if group.trainable:
+        if self._accepts(group, self.counts):
             self._queued[group.number] = group
             self._count(running=-1, accepted=1, queued=1)
         else:
@@ -166,6 +175,11 @@ class GroupLedger:
         }
 
     @classmethod
-    def from_dict(cls, rules: StalenessRules, values: Mapping[str, Any]) -> "GroupLedger":
+    def from_dict(
+        cls,
+        rules: StalenessRules,
+        values: Mapping[str, Any],
+        accepts: Callable[[FinishedGroup, GroupCounts], bool] = is_trainable,
+    ) -> "GroupLedger":
         """Go on from what `to_dict` returned: what was under way is played again."""
-        return cls(rules, **values)
+        return cls(rules, accepts=accepts, **values)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,9 @@ from earl_trainer.asynchronous.placement import place
 from earl_trainer.asynchronous.publication import Publication, StorePublication
 from earl_trainer.asynchronous.workers import Workers
 from earl_trainer.config import RunConfig
+from earl_trainer.experience.filter_setup import group_acceptance
+from earl_trainer.experience.filtered_collection import filter_rules
+from earl_trainer.experience.samples import rewards_of
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.phases import Phase
 
@@ -76,6 +80,7 @@ def make_background_collection(
         capacity_tokens=capacity_tokens,
         num_workers=placement.num_workers,
     )
+    batch_groups = groups_per_step(phase, num_seats=num_seats)
     num_bytes = sum(parameter.nbytes for parameter in model.parameters())
     pool = RolloutPool(
         placement,
@@ -89,8 +94,14 @@ def make_background_collection(
     return BackgroundCollection(
         pool,
         GroupLedger.from_dict(
-            staleness_rules(config, batch_groups=groups_per_step(phase, num_seats=num_seats)),
+            staleness_rules(config, batch_groups=batch_groups),
             under_way,
+            group_acceptance(
+                filter_rules(config.experience),
+                partial(rewards_of, config=config.reward),
+                batch_groups=batch_groups,
+                max_rounds=config.experience.max_rounds,
+            ),
         ),
         group_starts(phase, seed=config.seed, num_seats=num_seats),
         publication=make_publication(rules, pool, pool.receivers, host=own_address()),

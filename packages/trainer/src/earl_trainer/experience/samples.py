@@ -103,7 +103,7 @@ def build_columns(episodes: Sequence[Episode], config: RewardConfig) -> Columns:
     """Build the ragged columns that the rest of the step works on.
 
     Failed episodes give no rows, as they say nothing about the policy, and neither do those without
-    a reward, nor greedy ones, which are baselines.
+    a reward, nor those that a filter dropped, nor greedy ones, which are baselines.
 
     Args:
         episodes: [E].
@@ -117,7 +117,7 @@ def build_columns(episodes: Sequence[Episode], config: RewardConfig) -> Columns:
     samples = [
         sample
         for index, episode in enumerate(episodes)
-        if summaries[index].trainable and not episode.start.greedy
+        if summaries[index].trainable and not (episode.start.greedy or episode.dropped_by)
         for sample in split_into_samples(index, episode)
     ]
     masked = [

@@ -9,8 +9,9 @@ from torch import nn
 
 from earl_trainer.phases import Phase
 from earl_trainer.rewards.judge import Judge
-from earl_trainer.rollout.collector import Collector, Rollout
-from earl_trainer.types import EpisodeStart
+from earl_trainer.rollout.collector import Rollout
+from earl_trainer.rollout.policies import ReplyPolicy
+from earl_trainer.types import Episode, EpisodeStart
 from earl_trainer.workers.team import Team
 
 
@@ -54,6 +55,23 @@ class Collection(Protocol):
         ...
 
 
+@runtime_checkable
+class EpisodePlayer(Protocol):
+    """Plays episodes when it is asked to, as a `Collector` does."""
+
+    def collect(
+        self,
+        policy: ReplyPolicy,
+        starts: Sequence[EpisodeStart],
+        *,
+        share_tokens: int | None = None,
+        on_turn: Callable[[int], None] = ...,
+        on_episode: Callable[[Episode], None] | None = None,
+    ) -> Rollout:
+        """Play one episode per start to its end."""
+        ...
+
+
 @final
 class InlineCollection:
     """Plays a step's episodes when they are asked for, with the run's own engine.
@@ -69,7 +87,7 @@ class InlineCollection:
 
     def __init__(
         self,
-        collector: Collector,
+        collector: EpisodePlayer,
         phase: Phase,
         team: Team,
         *,
@@ -83,6 +101,7 @@ class InlineCollection:
         self._seed = seed
         self._num_seats = num_seats
         self._judge = judge
+        self._waited_s = 0.0
         self.figures: Mapping[str, float] = {}
 
     def collect(
@@ -94,7 +113,30 @@ class InlineCollection:
         on_turn: Callable[[str], None],
     ) -> Rollout:
         """Play this worker's share of the step's episodes."""
-        starts = self._phase.starts(self._seed, step, num_seats=self._num_seats)
+        self._waited_s = 0.0
+        return self.play(
+            self._phase.starts(self._seed, step, num_seats=self._num_seats),
+            share_tokens=share_tokens,
+            max_responses=max_responses,
+            on_turn=on_turn,
+        )
+
+    def play(
+        self,
+        starts: Sequence[EpisodeStart],
+        *,
+        share_tokens: int | None,
+        max_responses: int | None = None,
+        on_turn: Callable[[str], None],
+    ) -> Rollout:
+        """Play this worker's share of further episodes of the step.
+
+        Args:
+            starts: Of all workers.
+            share_tokens: As in `collect`.
+            max_responses: As in `collect`.
+            on_turn: As in `collect`.
+        """
         rollout = join_rollouts([
             self._collector.collect(
                 self._phase.policy,
@@ -109,7 +151,8 @@ class InlineCollection:
             return rollout
         on_turn("waiting for rewards")
         episodes = self._judge.collect(rollout.episodes)
-        self.figures = {"reward/wait_s": self._judge.take_waited_s()}
+        self._waited_s += self._judge.take_waited_s()
+        self.figures = {"reward/wait_s": self._waited_s}
         return replace(rollout, episodes=episodes)
 
     def publish(self, model: nn.Module, version: int) -> None:

@@ -7,6 +7,7 @@ from earl_envs import EndReason, GameRecord, make_game
 from earl_envs.replays.episode import EpisodeRecord
 from earl_envs.text.referee import forfeit_scores
 
+from earl_trainer.experience.curriculum import Level
 from earl_trainer.rewards.outcome import Judgement
 from earl_trainer.types import EpisodeSummary
 
@@ -45,7 +46,15 @@ def episode_row(game_id: str, episode: EpisodeSummary, reward: float | int | Non
         "reward": reward,
         "detail": episode.detail,
         **({} if judgement is None else _judgement_row(episode.detail, judgement)),
+        **_level_row(episode.start.level),
+        **({"dropped_by": episode.dropped_by} if episode.dropped_by else {}),
     }
+
+
+def _level_row(level: str) -> Row:
+    if not level:
+        return {}
+    return {"level": level, "params": Level.from_text(level).params}
 
 
 def _judgement_row(detail: str, judgement: Judgement) -> Row:
@@ -69,12 +78,15 @@ def episode_records(row: Mapping[str, Any]) -> list[EpisodeRecord]:
     Raises:
         ValueError: If the game is unknown or a record does not replay.
     """
-    game = make_game(row["game_id"])
+    params = row.get("params", {})
+    game = make_game(row["game_id"], **params)
     seats = range(game.num_seats)
     firsts = [entry["first_turn"] for entry in row["games"]] + [len(row["replies"])]
     records: list[EpisodeRecord] = []
     for entry, first, end in zip(row["games"], firsts, firsts[1:], strict=False):
-        record = GameRecord(game_id=row["game_id"], seed=entry["seed"], moves=entry["moves"])
+        record = GameRecord(
+            game_id=row["game_id"], params=params, seed=entry["seed"], moves=entry["moves"]
+        )
         reason, loser = EndReason(entry["end_reason"]), entry["forfeited_by"]
         returns = (0.0,) * game.num_seats
         if loser is not None:

@@ -134,7 +134,8 @@ class StepOutcome:
             for stage in self.clock.seconds
         }
         stage_tokens = {
-            "rollout": counts.num_generated,
+            # What was generated in an earlier step says nothing of this one's speed.
+            "rollout": counts.num_generated - int(self.prepared.get("replay/generated_tokens", 0)),
             "prepare": counts.num_tokens if counts.num_scored else 0,
             "update": counts.num_tokens,
         }

@@ -1,0 +1,87 @@
+"""Rules of a run's filters, replay and curriculum."""
+
+from pathlib import Path
+
+from earl_trainer.config import RunConfig
+from earl_trainer.experience.curriculum_setup import check_curriculum
+from earl_trainer.experience.replay import read_rows
+
+
+def check_experience(config: RunConfig) -> None:
+    """Refuse what cannot be drawn, kept or told apart.
+
+    Raises:
+        ValueError: With the rule and the value.
+    """
+    check_curriculum(config)
+    _check_filters(config)
+    if config.experience.reuses:
+        _check_reuse(config)
+
+
+def _check_filters(config: RunConfig) -> None:
+    rules = config.experience
+    if len(set(rules.filters)) < len(rules.filters):
+        raise ValueError(f"experience.filters names each filter once, got {rules.filters}")
+    bounds = f"experience.min_tokens = {rules.min_tokens}, max_tokens = {rules.max_tokens}"
+    if ("length" in rules.filters) != bool(rules.min_tokens or rules.max_tokens):
+        raise ValueError(
+            "the filter length and its bounds need one another: experience.filters is "
+            f"{rules.filters}, {bounds}"
+        )
+    if 0 < rules.max_tokens < rules.min_tokens:
+        raise ValueError(f"no episode is as long as it must be, got {bounds}")
+    if "zero-variance" in rules.filters and config.rollout.group_size < 2:
+        raise ValueError(
+            "rewards of one episode never vary: the filter zero-variance needs rollout.group_size "
+            f">= 2, got {config.rollout.group_size}"
+        )
+    if rules.max_rounds > 1 and not rules.filters:
+        raise ValueError(
+            "groups are played again that filters have dropped: experience.max_rounds needs "
+            f"experience.filters, got {rules.max_rounds} and none"
+        )
+
+
+def _check_reuse(config: RunConfig) -> None:
+    rules = config.experience
+    if rules.replay_share + rules.offline_share >= 1.0:
+        raise ValueError(
+            "some rows of a step are its own: experience.replay_share + experience.offline_share "
+            f"must be < 1, got {rules.replay_share} and {rules.offline_share}"
+        )
+    if config.correction == "none":
+        raise ValueError(
+            "rows of older weights need a correction: algorithm.correction must not be none with "
+            f"experience.replay_share = {rules.replay_share} and experience.offline_share = "
+            f"{rules.offline_share}"
+        )
+    for field, value, needed, why in (
+        ("rollout_workers", config.rollout_workers, 1, "one process keeps the rows"),
+        ("selector.prepare_on", config.selector.prepare_on, "learner", "rows are prepared twice"),
+    ):
+        if value != needed:
+            raise ValueError(
+                f"experience.replay_share and offline_share need {field} = {needed}, as {why}; "
+                f"got {value}"
+            )
+    if bool(rules.offline_path) != bool(rules.offline_share):
+        raise ValueError(
+            "experience.offline_path and experience.offline_share need one another, got "
+            f"{rules.offline_path!r} and {rules.offline_share}"
+        )
+    if rules.offline_path:
+        _check_offline(rules.offline_path, max_tokens=config.learner.max_microbatch_tokens)
+
+
+def _check_offline(path: str, *, max_tokens: int) -> None:
+    try:
+        rows = read_rows(Path(path))
+    except FileNotFoundError:
+        raise ValueError(f"there is no file experience.offline_path = {path!r}") from None
+    longest = int(rows.lengths.max())
+    if longest > max_tokens:
+        raise ValueError(
+            "a sequence is computed in one piece: the longest row of experience.offline_path must "
+            f"have at most learner.max_microbatch_tokens = {max_tokens} tokens, got {longest}"
+        )

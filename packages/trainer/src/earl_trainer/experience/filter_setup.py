@@ -1,0 +1,90 @@
+"""The filters of a run around its rollout stage."""
+
+from collections.abc import Callable
+
+from earl_trainer.asynchronous.admission import GroupCounts
+from earl_trainer.asynchronous.ledger import FinishedGroup
+from earl_trainer.config import RunConfig
+from earl_trainer.experience.curriculum_collection import CurriculumCollection
+from earl_trainer.experience.filtered_collection import (
+    FilteredCollection,
+    RewardFunction,
+    filter_rules,
+    later_round,
+)
+from earl_trainer.experience.filters import FilterRules, drop, facts_of, kept_groups
+from earl_trainer.phases import Phase
+from earl_trainer.rollout.collection import Collection, InlineCollection
+from earl_trainer.seeding import derive_seed
+from earl_trainer.workers.group import Group
+
+
+def filter_collection(
+    collection: Collection,
+    config: RunConfig,
+    phase: Phase,
+    rewards: RewardFunction,
+    workers: Group,
+    *,
+    num_seats: int,
+) -> Collection:
+    """Put the run's filters around a rollout stage, if it has any.
+
+    Args:
+        collection: Plays the phase; one that plays in the background replaces groups itself, by
+            `group_acceptance`.
+        config: The run.
+        phase: Says what is played.
+        rewards: Of episodes.
+        workers: Who collect together.
+        num_seats: Of the game.
+    """
+    if not config.experience.filters:
+        return collection
+    return FilteredCollection(
+        collection,
+        filter_rules(config.experience),
+        rewards,
+        workers,
+        plays=(
+            collection.play
+            if isinstance(collection, InlineCollection | CurriculumCollection)
+            else None
+        ),
+        starts=lambda step, number: later_round(
+            phase.starts(derive_seed(config.seed, "round", number), step, num_seats=num_seats),
+            number,
+        ),
+        max_rounds=config.experience.max_rounds,
+    )
+
+
+def group_acceptance(
+    rules: FilterRules, rewards: RewardFunction, *, batch_groups: int, max_rounds: int
+) -> Callable[[FinishedGroup, GroupCounts], bool]:
+    """Return which groups that were played in the background are trained on.
+
+    A group of which filters would leave nothing is rejected, so that its place is given to another.
+    On average at most `max_rounds` groups are played for each that is trained on: with B groups of
+    a batch, none is rejected for its filters once (max_rounds - 1) (accepted + B) have been.
+
+    Args:
+        rules: The filters.
+        rewards: Of episodes.
+        batch_groups: B.
+        max_rounds: Of the run.
+    """
+
+    def accepts(group: FinishedGroup, counts: GroupCounts) -> bool:
+        if not group.trainable:
+            return False
+        if counts.rejected >= (max_rounds - 1) * (counts.accepted + batch_groups):
+            return True
+        summaries = [episode.summary for episode in group.episodes]
+        facts = [
+            facts_of(episode, reward, rules)
+            for episode, reward in zip(group.episodes, rewards(summaries), strict=True)
+        ]
+        return bool(kept_groups(facts, drop(facts, rules)))
+
+    return accepts
