@@ -8,6 +8,7 @@ import torch
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.loop import train_step
 from earl_trainer.phases import RL
+from earl_trainer.staging import enter
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def warm_weights(shared, small_config, open_run, tmp_path):
         run = open_run(small_config(TINY), tmp_path / "warm")
         warmup = run.phases[0]
         run.begin()
-        stages = run.enter(warmup)
+        stages = enter(run, warmup)
         for _ in range(warmup.num_steps):
             train_step(run, warmup, stages)
         run.tracker.close()
@@ -56,7 +57,7 @@ def make_two_steps(run, weights):
     assert phase.name == RL
     run.state.step = phase.first_step
     run.begin()
-    stages = run.enter(phase)
+    stages = enter(run, phase)
     for _ in range(2):
         train_step(run, phase, stages)
     run.tracker.close()

@@ -23,6 +23,7 @@ from earl_trainer.rollout.seating import Seating
 from earl_trainer.rollout.streaming_collector import StreamingCollector
 from earl_trainer.rollout.streaming_engine import StreamingEngine
 from earl_trainer.seeding import derive_seed
+from earl_trainer.staging import enter
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,7 @@ def weights_of(run):
 
 def train_one_after_the_other(run, phase, play):
     """The same stages without a loop of the trainer's: play, prepare, send, update, publish."""
-    stages = run.enter(phase)
+    stages = enter(run, phase)
     for step in range(phase.first_step, phase.first_step + NUM_STEPS):
         episodes = play(step)
         summaries = [episode.summary for episode in episodes]
@@ -55,7 +56,7 @@ def test_synchronous_training_is_the_stages_one_after_the_other(small_config, op
     phase = run.phases[1]
     run.state.step = phase.first_step
     run.begin()
-    stages = run.enter(phase)
+    stages = enter(run, phase)
     assert isinstance(stages.collection, InlineCollection)
     for _ in range(NUM_STEPS):
         train_step(run, phase, stages)
@@ -85,7 +86,7 @@ def test_a_worker_of_its_own_at_staleness_0_makes_the_same_updates_bit_for_bit(
     phase = run.phases[1]
     run.state.step = phase.first_step
     run.begin()
-    with closing(run.enter(phase)) as stages:
+    with closing(enter(run, phase)) as stages:
         assert isinstance(stages.collection, BackgroundCollection)
         for _ in range(NUM_STEPS):
             train_step(run, phase, stages)

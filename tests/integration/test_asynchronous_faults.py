@@ -85,7 +85,7 @@ def test_a_run_goes_on_with_another_worker_in_place_of_one_that_was_killed_or_wi
 
     def act(step, stage):
         if stage == "update" and step in victims:
-            os.kill(run._collection._workers.pids()[victims.pop(step)], signal.SIGKILL)
+            os.kill(run.stages.collection._workers.pids()[victims.pop(step)], signal.SIGKILL)
 
     display = silent_display(act)
     run = open_run(config, tmp_path, display=display)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from earl_trainer.launch import run_to_end
 from earl_trainer.loop import train_step
+from earl_trainer.staging import enter
 from safetensors.torch import load_file
 
 NUM_STEPS = 10
@@ -102,7 +103,7 @@ def test_rows_written_after_the_checkpoint_are_dropped_on_resume(
     # Gone without a word two steps after its last checkpoint.
     warmup = run.phases[0]
     run.evaluate(warmup.evaluation)
-    stages = run.enter(warmup)
+    stages = enter(run, warmup)
     for _ in range(6):
         train_step(run, warmup, stages)
     run.tracker.close()

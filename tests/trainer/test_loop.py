@@ -2,6 +2,7 @@
 
 import pytest
 from earl_trainer.loop import train_step
+from earl_trainer.staging import enter
 
 
 @pytest.fixture
@@ -10,7 +11,7 @@ def step_of(small_config, open_run, tmp_path):
         run = open_run(small_config(), tmp_path, display=display)
         phase = run.phases[1]
         run.state.step = phase.first_step
-        return run, phase, run.enter(phase)
+        return run, phase, enter(run, phase)
 
     return make
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from earl_dispatch import Columns
 from earl_trainer.experience.config import ExperienceConfig
 from earl_trainer.experience.mixing import (
     REPLAY_FILE,
@@ -82,9 +81,8 @@ def test_rows_of_earlier_steps_join_by_their_share_with_their_own_past(experienc
     assert set(episodes_of(batch)[6:]) <= set(episodes_of(fresh(0)))
     replayed = batch.select([6, 7, 8, 9])
     source = fresh(0).select(episodes_of(replayed))
-    for name in ("token_ids", "rollout_logprobs", "versions"):
+    for name in ("token_ids", "rollout_logprobs", "versions", "advantages"):
         assert torch.equal(replayed.per_token[name], source.per_token[name])
-    assert torch.equal(replayed.per_row["advantages"], source.per_row["advantages"])
     # Old log-probs are those of this step's weights, and the fresh rows' are left alone.
     assert (replayed.per_token["old_logprobs"] == -1).all()
     own = batch.select(range(6)).per_token["old_logprobs"]
@@ -120,16 +118,11 @@ def test_a_run_that_goes_on_draws_as_one_that_was_never_interrupted(experience, 
         whole.commit()
 
 
-@pytest.mark.parametrize("kind", ["per_row", "per_token"])
-def test_importance_weights_scale_the_advantages_of_drawn_rows(kind, experience, fresh):
+def test_importance_weights_scale_the_advantages_of_drawn_rows(experience, fresh):
     def columns(step):
         rows = fresh(step, 4)
-        sizes = torch.tensor([0.1, 1.0, 2.0, 3.0])
-        if kind == "per_row":
-            return replace(rows, per_row={**rows.per_row, "advantages": sizes})
-        per_row = {"episode": rows.per_row["episode"]}
-        per_token = {**rows.per_token, "advantages": sizes.repeat_interleave(4)}
-        return Columns(lengths=rows.lengths, per_token=per_token, per_row=per_row)
+        sizes = torch.tensor([0.1, 1.0, 2.0, 3.0]).repeat_interleave(rows.lengths)
+        return replace(rows, per_token={**rows.per_token, "advantages": sizes})
 
     mixed = experience(
         replay_share=0.5, replay="prioritised", priority_exponent=1.0, importance_exponent=1.0
@@ -144,8 +137,7 @@ def test_importance_weights_scale_the_advantages_of_drawn_rows(kind, experience,
     for place, episode in list(enumerate(episodes_of(batch)))[4:]:
         size = (0.1, 1.0, 2.0, 3.0)[episode % 100]
         weight = lowest / (3.0 + 1e-3 if episode >= 100 else size + 1e-3)
-        found = batch.select([place])
-        advantages = getattr(found, kind)["advantages"]
+        advantages = batch.select([place]).per_token["advantages"]
         assert advantages.tolist() == pytest.approx([size * weight] * len(advantages))
 
 

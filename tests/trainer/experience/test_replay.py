@@ -21,17 +21,14 @@ from hypothesis import strategies as st
 def rows_of(numbers, *, version=0, advantages=None, length=2):
     """Rows that are told apart by their tokens, `length` of each number."""
     numbers = torch.tensor(numbers, dtype=torch.int32)
+    sizes = torch.ones(len(numbers)) if advantages is None else torch.tensor(advantages)
     return Columns(
         lengths=torch.full((len(numbers),), length),
         per_token={
             "token_ids": numbers.repeat_interleave(length),
             "mask": torch.ones(len(numbers) * length, dtype=torch.bool),
             "versions": torch.full((len(numbers) * length,), version, dtype=torch.int32),
-        },
-        per_row={
-            "advantages": torch.ones(len(numbers))
-            if advantages is None
-            else torch.tensor(advantages)
+            "advantages": sizes.repeat_interleave(length),
         },
     )
 

@@ -227,5 +227,6 @@ def test_a_greedy_episode_gives_no_row(make_episode):
 
 def test_an_episode_that_a_filter_dropped_gives_no_row(make_episode):
     played = numbered(make_episode(), 3), numbered(make_episode(), 4)
-    columns = build_columns([replace(played[0], dropped_by="duplicates"), played[1]], RewardConfig())
+    dropped = replace(played[0], dropped_by="duplicates")
+    columns = build_columns([dropped, played[1]], RewardConfig())
     assert columns.per_row["episode"].tolist() == [4]

@@ -521,11 +521,12 @@ def test_what_is_left_out_leaves_no_gradient_behind(make_llama, make_rows):
 def test_updates_whose_gradient_was_scaled_down_are_counted(make_llama, make_rows):
     rows, minibatches = make_rows(LENGTHS), [torch.arange(3), torch.arange(3, 6)]
     for scale, clipped in ((1e4, 2.0), (0.0, 0.0)):
-        scaled = Columns(
-            lengths=rows.lengths,
-            per_token=rows.per_token | {"reference_logprobs": rows.per_token["old_logprobs"]},
-            per_row=rows.per_row | {"advantages": scale * rows.per_row["advantages"]},
-        )
+        own = rows.per_token
+        changed = {
+            "reference_logprobs": own["old_logprobs"],
+            "advantages": scale * own["advantages"],
+        }
+        scaled = replace(rows, per_token={**own, **changed})
         loss = clipped_policy_loss if scale else negative_log_likelihood
         metrics = make_learner(make_llama(), loss=loss).update(scaled, minibatches, lr=1e-4)
         assert metrics["clipped_updates"] == clipped

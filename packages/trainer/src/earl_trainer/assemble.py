@@ -40,7 +40,8 @@ from earl_trainer.rules import (
     check_resumable,
     expected_context_tokens,
 )
-from earl_trainer.run import Run, RunState
+from earl_trainer.run import Run
+from earl_trainer.run_state import RunState
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.console import Display, make_display
 from earl_trainer.tracking.sinks import JsonLines

@@ -10,8 +10,10 @@ from contextlib import closing
 from earl_trainer.experience.samples import add_staleness, build_columns, rewards_of
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.phases import Phase
-from earl_trainer.run import Run, Stages
+from earl_trainer.run import Run
 from earl_trainer.seeding import derive_seed
+from earl_trainer.stages import Stages
+from earl_trainer.staging import enter
 from earl_trainer.tracking.metrics import StageClock
 from earl_trainer.tracking.step import StepOutcome, StepShare
 
@@ -22,7 +24,7 @@ def train(run: Run) -> None:
         if run.state.step <= phase.first_step:
             run.evaluate(phase.evaluation)
         if run.goes_on(phase):
-            with closing(run.enter(phase)) as stages:
+            with closing(enter(run, phase)) as stages:
                 while run.goes_on(phase):
                     run.examine()
                     train_step(run, phase, stages)

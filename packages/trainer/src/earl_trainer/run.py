@@ -4,59 +4,40 @@ import json
 import resource
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, final
 
-import torch
 from earl_envs import Game
-from earl_selector import ContextReport, Decision, Policy, SelectorState
+from earl_selector import Decision, Policy, SelectorState
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from earl_trainer.asynchronous.setup import make_background_collection, under_way_after
 from earl_trainer.checkpoint import CheckpointStore
 from earl_trainer.config import RunConfig
 from earl_trainer.engines import go_by_profile
-from earl_trainer.evaluation.checkup import CheckupHistory
 from earl_trainer.evaluation.examiner import Examiner
 from earl_trainer.evaluation.match import MatchResult
 from earl_trainer.evaluation.playing import MatchPlan, play_match
-from earl_trainer.experience.curriculum_collection import CurriculumCollection
-from earl_trainer.experience.curriculum_setup import make_level_player
-from earl_trainer.experience.estimator import Estimator, Untouched
-from earl_trainer.experience.filter_setup import filter_collection
-from earl_trainer.experience.mixing import REPLAY_FILE, Experience, FreshOnly, make_experience
-from earl_trainer.experience.samples import rewards_of
-from earl_trainer.experience.transfer import LearnerFeed
-from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.guards.guard import Action
 from earl_trainer.guards.guardian import Guardian
-from earl_trainer.guards.panel import Alarm, PanelState
-from earl_trainer.guards.reward_normaliser import RewardNormaliser, RewardStatistics
+from earl_trainer.guards.panel import Alarm
 from earl_trainer.guards.rollbacks import RolledBackError
 from earl_trainer.interrupts import interrupts_deferred
-from earl_trainer.learner.critic import ActorCritic, make_critic
-from earl_trainer.learner.learner import AbsentLearner, Learner
-from earl_trainer.models.int8 import quantise
-from earl_trainer.models.load import load_folder
-from earl_trainer.phases import RL, Phase, add_values, freeze_copy
-from earl_trainer.preference.setup import make_collection
-from earl_trainer.preparation import make_rank_preparer
+from earl_trainer.phases import RL, Phase
 from earl_trainer.profiling.choice import find_or_measure
 from earl_trainer.profiling.setup import make_setup
-from earl_trainer.rewards.learning import REWARD_MODEL, labelling
 from earl_trainer.rewards.own_model import OwnRewardModel
-from earl_trainer.rewards.setup import make_judge, score_episodes
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.choice import Choice
-from earl_trainer.rollout.collection import Collection, InlineCollection
+from earl_trainer.rollout.collection import Collection
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Engine
 from earl_trainer.rollout.limits import context_share
-from earl_trainer.rollout.policies import LanguagePolicy, ReplyPolicy, ScriptedPolicy
+from earl_trainer.rollout.policies import ReplyPolicy
+from earl_trainer.run_state import RunState
 from earl_trainer.seeding import derive_seed
+from earl_trainer.stages import SAVED_FILES, Stages
 from earl_trainer.tracking.plot import plot_run
 from earl_trainer.tracking.step import StepOutcome
 from earl_trainer.tracking.tracker import SilentTracker, Tracker
@@ -64,103 +45,7 @@ from earl_trainer.types import EpisodeSummary, RunFailedError
 from earl_trainer.workers.team import Team
 
 SUMMARY_FILE = "summary.json"
-_LEARNER_FILE = "learner.pt"
 Summary = dict[str, Any]  # Any: nested plain values for JSON
-
-
-@dataclass(slots=True, kw_only=True)
-class RunState:
-    """Where a run stands between two steps; a resume needs this, the weights and the optimizer."""
-
-    step: int
-    """The next step."""
-    selector: SelectorState
-    report: ContextReport | None
-    """Contexts of the last step's rollout."""
-    collection: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: plain JSON values
-    """Of the episodes that are under way."""
-    preparation: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: plain JSON values
-    """What the preparation stage chooses its degree from."""
-    estimation: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: plain JSON values
-    """What advantages are estimated from besides a step's own episodes."""
-    evaluations: dict[str, tuple[int, MatchResult]] = field(
-        default_factory=dict[str, tuple[int, MatchResult]]
-    )
-    """Name of a match -> the step it was played before, and its result."""
-    guards: PanelState = field(default_factory=PanelState)
-    """What guards have seen."""
-    rewards: RewardStatistics = field(default_factory=RewardStatistics)
-    """Of reinforcement learning, where rewards are normalised."""
-    checkups: CheckupHistory = field(default_factory=CheckupHistory)
-
-    def to_dict(self) -> dict[str, Any]:  # Any: nested plain values for JSON
-        """Return the state as plain values."""
-        return {
-            "step": self.step,
-            "selector": self.selector.to_dict(),
-            "report": None if self.report is None else asdict(self.report),
-            "collection": self.collection,
-            "preparation": self.preparation,
-            "estimation": self.estimation,
-            "evaluations": {
-                name: {"step": step, "result": result.to_dict()}
-                for name, (step, result) in self.evaluations.items()
-            },
-            "guards": self.guards.to_dict(),
-            "rewards": asdict(self.rewards),
-            "checkups": self.checkups.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "RunState":  # Any: parsed JSON
-        """Rebuild a state from what `to_dict` returned."""
-        report = values["report"]
-        return cls(
-            step=values["step"],
-            selector=SelectorState.from_dict(values["selector"]),
-            report=None if report is None else ContextReport(**report),
-            collection=values.get("collection", {}),
-            preparation=values.get("preparation", {}),
-            estimation=values.get("estimation", {}),
-            evaluations={
-                name: (entry["step"], MatchResult(**entry["result"]))
-                for name, entry in values["evaluations"].items()
-            },
-            guards=PanelState.from_dict(values["guards"]),
-            rewards=RewardStatistics(**values["rewards"]),
-            checkups=CheckupHistory.from_dict(values["checkups"]),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stages:
-    """The stages of a step that belong to one phase."""
-
-    collection: Collection
-    preparer: PreparationStage
-    estimator: Estimator | Untouched
-    normaliser: RewardNormaliser
-    experience: Experience
-    feed: LearnerFeed
-    learner: Learner | ActorCritic | AbsentLearner
-
-    def scale(self, rewards: Sequence[float | None]) -> Sequence[float | None]:
-        """Return the rewards that advantages are estimated from."""
-        return self.normaliser.normalise(rewards)
-
-    @property
-    def preparation_figures(self) -> dict[str, float]:
-        """What the stages between playing and learning report of the last step."""
-        return {
-            **self.preparer.figures,
-            **self.normaliser.figures,
-            **self.estimator.figures,
-            **self.experience.figures,
-        }
-
-    def close(self) -> None:
-        """End what goes on between steps."""
-        self.collection.close()
 
 
 @final
@@ -191,14 +76,9 @@ class Run:
     examiner: Examiner
     resumed_from: Path | None
     team: Team
-    _learner: Learner | ActorCritic | None = None
-    _critic: PreTrainedModel | None = None
-    _reward_model: OwnRewardModel = field(init=False)
-    _collection: Collection | None = None
-    _preparer: PreparationStage | None = None
-    _estimator: Estimator | Untouched | None = None
-    _experience: Experience | None = None
-    _normaliser: RewardNormaliser | None = None
+    stages: Stages | None = None
+    """Of the phase that was entered last."""
+    reward_model: OwnRewardModel = field(init=False)
     stopped_by: str | None = None
     """What a guard found that ends the run."""
     started_s: float = field(default_factory=time.perf_counter)
@@ -206,7 +86,7 @@ class Run:
 
     def __post_init__(self) -> None:
         """Find the reward model that the run learns, if it learns one."""
-        self._reward_model = OwnRewardModel(
+        self.reward_model = OwnRewardModel(
             self.phases, self.model, self.tokenizer, self.resumed_from
         )
 
@@ -244,10 +124,10 @@ class Run:
         """Give all workers, and every engine that is asked next, the weights after this step."""
         step = self.state.step + 1
         self.team.publish(self.model)
-        if self._critic is not None:
-            self.team.publish(self._critic)
-        if self._reward_model.is_learned_at(self.state.step):
-            self.team.publish(self._reward_model.model)
+        if self.stages is not None and self.stages.critic is not None:
+            self.team.publish(self.stages.critic)
+        if self.reward_model.is_learned_at(self.state.step):
+            self.team.publish(self.reward_model.model)
         collection.publish(self.model, step)
         # Nobody asks the engine while a script plays, until the match that follows.
         if not any(
@@ -356,206 +236,12 @@ class Run:
         """Whether a phase has another step."""
         return self.state.step < phase.end_step and self.stopped_by is None
 
-    def enter(self, phase: Phase) -> Stages:
-        """Make the stages of a phase, as they were if the run resumes inside it."""
-        resumes = self.state.step > phase.first_step
-        reference = self._reference(resumes=resumes) if phase.needs_reference else None
-        self._critic = make_critic(self.model) if phase.algorithm.needs_critic else None
-        self._learner = self._make_learner(phase, resumes=resumes) if self.team.learns else None
-        if self._critic is not None:
-            self.team.equalise(self._critic)
-        self._normaliser = RewardNormaliser(
-            self.config.guards.normalise_rewards if phase.name == RL else "off",
-            self.state.rewards,
-            self.team.everyone,
-        )
-        collection = self._make_collection(phase, resumes=resumes)
-        preparer = self._enter_preparer(phase, reference, resumes=resumes)
-        self._experience = self._make_experience(phase, preparer, resumes=resumes)
-        stages = Stages(
-            collection=collection,
-            preparer=preparer,
-            normaliser=self._normaliser,
-            estimator=self._enter_estimator(phase, resumes=resumes),
-            experience=self._experience,
-            feed=self._make_feed(),
-            learner=self._learner or AbsentLearner(),
-        )
-        starts_rl = phase.name == RL and not resumes
-        if starts_rl and self.team.is_first and self.guardian.panel.rolls_back:
-            self.save()  # There is something to go back to.
-        return stages
-
-    def _make_collection(self, phase: Phase, *, resumes: bool) -> Collection:
-        collection = self._make_player(phase, resumes=resumes)
-        if phase.name == RL:
-            collection = filter_collection(
-                collection,
-                self.config,
-                phase,
-                partial(rewards_of, config=self.config.reward),
-                self.team.everyone,
-                num_seats=self.game.num_seats,
-            )
-        self._collection = collection
-        return collection
-
-    def _make_player(self, phase: Phase, *, resumes: bool) -> Collection:
-        if phase.name == RL and self.config.is_asynchronous:
-            background = make_background_collection(
-                self.config,
-                phase,
-                model=self.model,
-                tokenizer=self.tokenizer,
-                capacity_tokens=self.engine.capacity_tokens,
-                num_seats=self.game.num_seats,
-                under_way=(self.state.collection if resumes else {})
-                or under_way_after(
-                    self.state.step - phase.first_step, phase, num_seats=self.game.num_seats
-                ),
-                note=self.tracker.display.note,
-            )
-            background.publish(self.model, self.state.step)
-            return self._scored(background)
-        if phase.method is not None:
-            return make_collection(
-                labelling(self.config) if phase.name == REWARD_MODEL else self.config,
-                phase,
-                phase.method,
-                lambda: self._make_inline_collection(phase, resumes=resumes),
-                chat=ChatFormat(self.tokenizer),
-                policy=LanguagePolicy(self.engine, temperature=self.config.rollout.temperature),
-                team=self.team,
-            )
-        return self._make_inline_collection(phase, resumes=resumes)
-
-    def _make_inline_collection(self, phase: Phase, *, resumes: bool) -> Collection:
-        # What a script plays is imitated, whatever its reward.
-        rewarded = self.team.plays and not isinstance(phase.policy, ScriptedPolicy)
-        levels = (
-            make_level_player(
-                self.config,
-                ChatFormat(self.tokenizer),
-                self.state.collection if resumes else {},
-            )
-            if phase.name == RL and self.config.experience.curriculum
-            else None
-        )
-        games: Collection = InlineCollection(
-            levels or self.collector,
-            phase,
-            self.team,
-            seed=self.config.seed,
-            num_seats=self.game.num_seats,
-            judge=make_judge(self.config) if rewarded else None,
-        )
-        if levels is not None:
-            games = CurriculumCollection(
-                games, levels, self.team.everyone, note=self.tracker.display.note
-            )
-        # A reward model learns from what is known without one.
-        return self._scored(games) if rewarded and phase.name != REWARD_MODEL else games
-
-    def _scored(self, games: Collection) -> Collection:
-        return score_episodes(
-            self.config,
-            games,
-            own=self._reward_model,
-            policy=self.model,
-            decode=lambda ids: str(self.tokenizer.decode(list(ids))),
-        )
-
-    def _enter_preparer(
-        self, phase: Phase, reference: PreTrainedModel | None, *, resumes: bool
-    ) -> PreparationStage:
-        inner = self._make_preparer(phase, reference)
-        self._preparer = add_values(self.config, inner, self._critic)
-        if resumes:
-            self._preparer.restore(self.state.preparation)
-        return self._preparer
-
-    def _enter_estimator(self, phase: Phase, *, resumes: bool) -> Estimator | Untouched:
-        self._estimator = phase.make_estimator(
-            self.config, num_seats=self.game.num_seats, workers=self.team.everyone
-        )
-        if resumes:
-            self._estimator.restore(self.state.estimation)
-        return self._estimator
-
-    def _make_experience(
-        self, phase: Phase, preparer: PreparationStage, *, resumes: bool
-    ) -> Experience:
-        if phase.name != RL:
-            return FreshOnly()
-        return make_experience(
-            self.config.experience,
-            preparer.prepare,
-            seed=self.config.seed,
-            resumed_from=self.resumed_from if resumes else None,
-        )
-
-    def _make_preparer(self, phase: Phase, reference: PreTrainedModel | None) -> PreparationStage:
-        if self.config.selector.prepare_on == "learner" or not self.team.plays:
-            return phase.make_preparer(self.config, self.model, reference, self.team.everyone)
-        return make_rank_preparer(
-            self.config,
-            self.model,
-            self.engine,
-            phase,
-            degrees=self.selector.usable_degrees,
-            reference=reference,
-            folder=self.folder,
-            note=self.tracker.display.note,
-        )
-
-    def _make_learner(self, phase: Phase, *, resumes: bool) -> Learner | ActorCritic:
-        rewards, step = self._reward_model, self.state.step
-        trained = rewards.model if rewards.is_learned_at(step) else self.model
-        learner = phase.make_learner(self.config, trained, self._critic, self.team.learners)
-        if resumes:
-            assert self.resumed_from is not None
-            learner.load_state_dict(
-                torch.load(self.resumed_from / _LEARNER_FILE, map_location="cpu")
-            )
-        return learner
-
-    def _make_feed(self) -> LearnerFeed:
-        learner, dispatch = self.config.learner, self.config.dispatch
-        return LearnerFeed(
-            self.team,
-            transport=dispatch.transport_of(self.team.size),
-            num_minibatches=learner.num_minibatches,
-            num_epochs=learner.num_epochs,
-            timeout_s=dispatch.timeout_s,
-            max_buffer_bytes=dispatch.max_buffer_bytes or None,
-        )
-
-    def _reference(self, *, resumes: bool) -> PreTrainedModel:
-        folder = self.folder / "reference"
-        if not self.team.plays:
-            return self.model  # It has no row to score.
-        if resumes:
-            reference = freeze_copy(load_folder(folder, device=self.config.model.device).model)
-        else:
-            if self.team.is_first:
-                self.save_model(folder)
-            reference = freeze_copy(self.model)
-        return quantise(reference) if self.config.model.reference_dtype == "int8" else reference
-
     def complete_step(self, outcome: StepOutcome, selector: SelectorState) -> None:
         """Move on to the next step: record this one, and save if a checkpoint is due."""
         self.state.step += 1
         self.state.selector = selector
-        if self._normaliser is not None:
-            self.state.rewards = self._normaliser.statistics
-        if self._collection is not None:
-            self.state.collection = self._collection.to_dict()
-        if self._preparer is not None:
-            self.state.preparation = self._preparer.to_dict()
-        if self._experience is not None:
-            self._experience.commit()
-        if self._estimator is not None:
-            self.state.estimation = self._estimator.to_dict()
+        if self.stages is not None:
+            self.stages.complete_step(self.state)
         self._obey(self.team.everyone.from_first(lambda: self._record(outcome)))
         if self.state.step % self.config.tracking.checkpoint_every_steps == 0:
             if self.team.is_first:
@@ -601,14 +287,12 @@ class Run:
 
     def _write(self, folder: Path) -> None:
         self.save_model(folder / "model")
-        self._reward_model.save(folder, self.state.step)
-        if self._learner is not None:
-            torch.save(self._learner.state_dict(), folder / _LEARNER_FILE)
-        if self._experience is not None:
-            self._experience.save(folder)
+        self.reward_model.save(folder, self.state.step)
+        if self.stages is not None:
+            self.stages.save(folder)
         elif self.resumed_from is not None:
             # No phase has been entered since: optimizer and replay stand where they stood.
-            for name in (_LEARNER_FILE, REPLAY_FILE):
+            for name in SAVED_FILES:
                 if (self.resumed_from / name).exists():
                     shutil.copy(self.resumed_from / name, folder)
         state = {**self.state.to_dict(), "files": self.tracker.positions()}
@@ -623,7 +307,7 @@ class Run:
         """Write the last checkpoint, the model folders, the plot and `summary.json`."""
         self.save()
         self.save_model(self.folder / "model")
-        self._reward_model.save(self.folder, self.state.step)
+        self.reward_model.save(self.folder, self.state.step)
         evaluations = self.state.evaluations
         picture = self.folder / "run.png"
         plot_run(

@@ -217,10 +217,7 @@ def read_offline(path: Path) -> Replay:
 
 
 def _weighted(drawn: Drawn) -> Columns:
-    columns, weights = drawn.columns, torch.from_numpy(drawn.weights).float()
-    if "advantages" in columns.per_token:
-        weights = weights.repeat_interleave(columns.lengths)
-        scaled = {"advantages": columns.per_token["advantages"] * weights}
-        return replace(columns, per_token={**columns.per_token, **scaled})
-    scaled = {"advantages": columns.per_row["advantages"] * weights}
-    return replace(columns, per_row={**columns.per_row, **scaled})
+    columns = drawn.columns
+    weights = torch.from_numpy(drawn.weights).float().repeat_interleave(columns.lengths)
+    scaled = {"advantages": columns.per_token["advantages"] * weights}
+    return replace(columns, per_token={**columns.per_token, **scaled})

@@ -229,8 +229,6 @@ def read_rows(path: Path) -> Columns:
 
 def advantage_sizes(columns: Columns) -> Float64[Tensor, " rows"]:
     """Return the mean |advantage| of each row's trained tokens; 0 for a row without any."""
-    if "advantages" in columns.per_row:
-        return columns.per_row["advantages"].abs().double()
     mask = columns.per_token["mask"]
     rows = torch.arange(columns.num_rows).repeat_interleave(columns.lengths)[mask]
     sizes = columns.per_token["advantages"][mask].abs().double()

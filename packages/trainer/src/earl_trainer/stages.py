@@ -1,0 +1,71 @@
+"""The stages that a step goes through."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+import torch
+from transformers import PreTrainedModel
+
+from earl_trainer.experience.estimator import Estimator, Untouched
+from earl_trainer.experience.mixing import REPLAY_FILE, Experience
+from earl_trainer.experience.transfer import LearnerFeed
+from earl_trainer.experience.valued_prepare import PreparationStage
+from earl_trainer.guards.reward_normaliser import RewardNormaliser
+from earl_trainer.learner.critic import ActorCritic
+from earl_trainer.learner.learner import AbsentLearner, Learner
+from earl_trainer.rollout.collection import Collection
+from earl_trainer.run_state import RunState
+
+LEARNER_FILE: Final = "learner.pt"
+SAVED_FILES: Final = (LEARNER_FILE, REPLAY_FILE)
+"""Of a checkpoint: what `Stages.save` writes."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """The stages of a step that belong to one phase, and what they keep from step to step."""
+
+    collection: Collection
+    preparer: PreparationStage
+    estimator: Estimator | Untouched
+    normaliser: RewardNormaliser
+    experience: Experience
+    feed: LearnerFeed
+    learner: Learner | ActorCritic | AbsentLearner
+    critic: PreTrainedModel | None
+    """What to expect, where the algorithm asks."""
+
+    def scale(self, rewards: Sequence[float | None]) -> Sequence[float | None]:
+        """Return the rewards that advantages are estimated from."""
+        return self.normaliser.normalise(rewards)
+
+    @property
+    def preparation_figures(self) -> dict[str, float]:
+        """What the stages between playing and learning report of the last step."""
+        return {
+            **self.preparer.figures,
+            **self.normaliser.figures,
+            **self.estimator.figures,
+            **self.experience.figures,
+        }
+
+    def complete_step(self, state: RunState) -> None:
+        """Keep what the next step depends on."""
+        self.experience.commit()
+        state.rewards = self.normaliser.statistics
+        state.collection = self.collection.to_dict()
+        state.preparation = self.preparer.to_dict()
+        state.estimation = self.estimator.to_dict()
+
+    def save(self, folder: Path) -> None:
+        """Write into a checkpoint what is too large for the run's state."""
+        self.experience.save(folder)
+        if not isinstance(self.learner, AbsentLearner):
+            torch.save(self.learner.state_dict(), folder / LEARNER_FILE)
+
+    def close(self) -> None:
+        """End what goes on between steps."""
+        self.collection.close()
