@@ -49,3 +49,8 @@ def test_the_workers_parts_of_a_minibatch_are_the_minibatch_in_its_order(owners,
 @pytest.mark.parametrize("own", [(), (5, 6)])
 def test_a_worker_without_a_row_of_it_adds_none(own):
     assert places_among(own, torch.tensor([3, 0])).tolist() == []
+
+
+def test_no_rows_are_one_empty_minibatch_of_each_pass():
+    passes = shuffle_minibatches(0, num_minibatches=3, num_epochs=2, seed=0)
+    assert [[len(rows) for rows in minibatches] for minibatches in passes] == [[0], [0]]

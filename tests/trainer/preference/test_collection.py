@@ -100,7 +100,9 @@ def test_games_bring_their_samples_with_them():
     assert games.closed
 
 
-def test_a_step_with_nothing_to_learn_from_ends_the_run_and_says_what_is_missing():
-    source = played(lambda rollout, step: demonstration_columns([]))
-    with pytest.raises(RunFailedError, match="nothing to learn from in this step: no pairs"):
-        tokens(source, 0)
+def test_several_steps_in_a_row_with_nothing_to_learn_from_end_the_run():
+    source = played(lambda rollout, step: demonstration_columns([line(1)] * (step == 4)))
+    for step in range(9):
+        tokens(source, step)
+    with pytest.raises(RunFailedError, match="in 5 steps in a row: no pairs"):
+        tokens(source, 9)

@@ -13,8 +13,8 @@ def shuffle_minibatches(
     """Shuffle a step's rows into the mini-batches of every pass over them.
 
     Args:
-        num_rows: Rows of all workers together, at least 1.
-        num_minibatches: Updates in a pass; fewer if there are fewer rows.
+        num_rows: Rows of all workers together.
+        num_minibatches: Updates in a pass; fewer if there are fewer rows, but one without any.
         num_epochs: Passes.
         seed: Of the shuffles.
 
@@ -22,8 +22,9 @@ def shuffle_minibatches(
         Per pass its mini-batches: every row once, sizes that differ by at most one.
     """
     rng = torch.Generator().manual_seed(seed)
+    num_minibatches = max(1, min(num_minibatches, num_rows))
     return [
-        list(torch.randperm(num_rows, generator=rng).tensor_split(min(num_minibatches, num_rows)))
+        list(torch.randperm(num_rows, generator=rng).tensor_split(num_minibatches))
         for _ in range(num_epochs)
     ]
 

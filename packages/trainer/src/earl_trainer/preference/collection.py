@@ -15,6 +15,7 @@ from earl_trainer.types import RunFailedError
 from earl_trainer.workers.team import Team
 
 Example = TypeVar("Example")
+_MAX_EMPTY_STEPS = 5
 
 
 @final
@@ -30,8 +31,8 @@ class DataCollection(Generic[Example]):
         per_step: Examples of a step.
         first_step: Of the phase.
         seed: Of the shuffles.
-        team: Whose share this worker takes; one at least must have a row.
-        wanted: What there is none of when no worker has a row, in words.
+        team: Whose share this worker takes.
+        wanted: What there is none of when five steps in a row bring no worker a row, in words.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class DataCollection(Generic[Example]):
         self._first_step = first_step
         self._seed = seed
         self._team = team
-        self._wanted = wanted
+        self._harvest = _Harvest(team, wanted)
         self.figures: Mapping[str, float] = {}
 
     def collect(
@@ -72,7 +73,7 @@ class DataCollection(Generic[Example]):
         )
         own = [self._examples[places[index]] for index in self._team.span(len(places))]
         samples = self._build(own, step)
-        _check_any(samples, self._team, self._wanted)
+        self._harvest.count(samples)
         self.figures = {"preference/rows": float(samples.num_rows)}
         return Rollout(episodes=[], peak_resident_tokens=0, samples=samples)
 
@@ -114,8 +115,8 @@ class PlayedCollection:
     Args:
         games: Plays; closed with this.
         build: Makes rows of a step's games, maybe none.
-        team: The workers, of which one at least must have a row.
-        wanted: What there is none of when no worker has a row, in words.
+        team: The workers.
+        wanted: What there is none of when five steps in a row bring no worker a row, in words.
     """
 
     def __init__(
@@ -128,8 +129,7 @@ class PlayedCollection:
     ) -> None:
         self._games = games
         self._build = build
-        self._team = team
-        self._wanted = wanted
+        self._harvest = _Harvest(team, wanted)
         self._num_rows = 0
 
     @property
@@ -150,7 +150,7 @@ class PlayedCollection:
             step, share_tokens=share_tokens, max_responses=max_responses, on_turn=on_turn
         )
         samples = self._build(rollout, step)
-        _check_any(samples, self._team, self._wanted)
+        self._harvest.count(samples)
         self._num_rows = samples.num_rows
         return replace(rollout, samples=samples)
 
@@ -167,6 +167,22 @@ class PlayedCollection:
         self._games.close()
 
 
-def _check_any(samples: Columns, team: Team, wanted: str) -> None:
-    if not sum(team.everyone.all_gather(samples.num_rows)):
-        raise RunFailedError(f"there is nothing to learn from in this step: no {wanted}")
+@final
+class _Harvest:
+    """Ends a run whose steps bring nothing to learn from, several of them in a row."""
+
+    def __init__(self, team: Team, wanted: str) -> None:
+        self._team = team
+        self._wanted = wanted
+        self._num_empty_steps = 0
+
+    def count(self, samples: Columns) -> None:
+        if sum(self._team.everyone.all_gather(samples.num_rows)):
+            self._num_empty_steps = 0
+            return
+        self._num_empty_steps += 1
+        if self._num_empty_steps == _MAX_EMPTY_STEPS:
+            raise RunFailedError(
+                f"there was nothing to learn from in {_MAX_EMPTY_STEPS} steps in a row: no "
+                f"{self._wanted}"
+            )
