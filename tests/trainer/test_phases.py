@@ -4,11 +4,16 @@ from dataclasses import replace
 
 import pytest
 import torch
+from earl_envs import RandomOpponent
 from earl_trainer.algorithms.config import AlgorithmConfig
 from earl_trainer.config import RunConfig
 from earl_trainer.experience.packing import pack_karmarkar_karp
+from earl_trainer.learner.objective import PolicyObjective
 from earl_trainer.overrides import resolve
-from earl_trainer.phases import RL, WARMUP, freeze_copy, plan_phases
+from earl_trainer.phases import PREFERENCE, RL, TEACHER, WARMUP, freeze_copy, plan_phases
+from earl_trainer.preference.lines import Line, judged_columns
+from earl_trainer.preference.objective import JudgedObjective, PairObjective
+from earl_trainer.rollout.policies import ScriptedPolicy
 
 
 class Player:
@@ -18,7 +23,7 @@ class Player:
 
 def planned(**tree):
     config = resolve(RunConfig(), {"warmup": {"num_steps": 20}, "learner": {"num_steps": 30}}, tree)
-    policies = {WARMUP: Player(), RL: Player()}
+    policies = {WARMUP: Player(), RL: Player(), TEACHER: Player()}
     return plan_phases(config, policies), policies, config
 
 
@@ -161,3 +166,45 @@ def test_with_a_ramp_games_are_added_in_reinforcement_learning_to_one_before():
     # Sixteen groups: a sixteenth is as near as their mean comes.
     assert means[:11] == pytest.approx([1 + 0.2 * step for step in range(11)], abs=1 / 32)
     assert set(means[10:]) == {3.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "scored", "objective"),
+    [
+        ("sft", set(), PolicyObjective),
+        ("simpo", set(), PairObjective),
+        ("spin", {"reference_logprobs"}, PairObjective),
+        ("dpo", {"reference_logprobs"}, PairObjective),
+        ("kto", {"reference_logprobs"}, JudgedObjective),
+    ],
+)
+def test_a_method_takes_the_place_of_rewards(tiny_model, name, scored, objective):
+    (_, phase), policies, config = planned(preference={"name": name, "beta": 0.3})
+    assert phase.name == PREFERENCE
+    assert (phase.first_step, phase.end_step, phase.evaluation) == (20, 50, "before")
+    assert phase.policy is policies[TEACHER if name in {"sft", "spin"} else RL]
+    assert phase.needs_reference == (name in {"dpo", "kto"})
+    answers = [(Line(token_ids=(1, 2), trained=(False, True), num_prompt=1), True)] * 2
+    rows = judged_columns(answers)
+    reference = tiny_model if phase.needs_reference else None
+    prepared = phase.make_preparer(config, tiny_model, reference).prepare(rows)
+    assert set(prepared.per_token) - set(rows.per_token) == scored
+    assert ("baseline" in prepared.per_row) == (name == "kto")
+    learner = phase.make_learner(config, tiny_model)
+    assert isinstance(learner._objective, objective)
+
+
+def test_data_need_no_teacher():
+    (_, phase), policies, _ = planned(preference={"name": "sft", "data": "a.jsonl"})
+    assert phase.policy is policies[RL]
+
+
+def test_the_engine_is_asked_by_all_but_a_script_alone(tiny_chat, tic_tac_toe):
+    script = ScriptedPolicy(RandomOpponent(), game=tic_tac_toe, chat=tiny_chat)
+    asked = {}
+    for name in ("sft", "spin", "dpo"):
+        (_, phase), _, _ = planned(preference={"name": name})
+        asked[name] = replace(phase, policy=script).asks_engine
+    assert asked == {"sft": False, "spin": True, "dpo": False}
+    (_, reinforcement), _, _ = planned()
+    assert reinforcement.asks_engine

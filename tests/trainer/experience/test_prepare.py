@@ -53,3 +53,13 @@ def test_scoring_leaves_no_gradient_behind(make_llama, make_rows):
     prepared = Preparer({"scored": model}, temperature=1.0, max_tokens=100).prepare(make_rows([4]))
     assert not prepared.per_token["scored"].requires_grad
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_what_is_made_of_scored_samples_is_what_the_stage_returns(make_llama, make_rows):
+    preparer = Preparer(
+        {"scored": make_llama()},
+        temperature=1.0,
+        max_tokens=100,
+        finish=lambda columns: columns.select([1] if "scored" in columns.per_token else [0]),
+    )
+    assert preparer.prepare(make_rows([4, 6])).lengths.tolist() == [6]

@@ -9,6 +9,7 @@ from earl_trainer.algorithms.advantages import group_normalised
 from earl_trainer.experience.samples import (
     build_columns,
     episode_advantages,
+    policy_columns,
     rewards_of,
     split_into_samples,
 )
@@ -293,3 +294,13 @@ def test_where_every_reward_failed_the_run_ends_with_the_first(make_summary):
     episode = replace(make_summary(), judgement=Judgement(outcomes=outcomes, bonus=None))
     with pytest.raises(RunFailedError, match="reward style: crash: exit status 3"):
         episode_advantages([episode], [None], group_normalised)
+
+
+def test_policy_columns_are_rows_with_the_advantages_of_their_episodes(make_episode, make_turn):
+    episodes = [
+        make_episode(outcome=outcome, turns=[make_turn([1], [reply])])
+        for outcome, reply in ((1.0, 2), (-1.0, 3))
+    ]
+    columns = policy_columns(episodes, [1.0, -1.0], group_normalised, RewardConfig())
+    assert columns.per_token["token_ids"].tolist() == [1, 2, 1, 3]
+    assert columns.per_row["advantages"].tolist() == [1.0, -1.0]

@@ -6,7 +6,7 @@ from earl_trainer.preference.lines import Line, demonstration_columns
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.types import RunFailedError
 from earl_trainer.workers.team import Team
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -31,6 +31,7 @@ def tokens(source, step):
     return rollout.samples.per_token["token_ids"][1::2].tolist()
 
 
+@settings(derandomize=True, max_examples=60, deadline=None)
 @given(num_examples=st.integers(1, 20), per_step=st.integers(1, 30), seed=st.integers(0, 5))
 def test_every_pass_takes_every_example_once(num_examples, per_step, seed):
     steps = -(-num_examples * 3 // per_step)
@@ -60,9 +61,7 @@ def test_a_step_takes_the_same_examples_whatever_came_before():
 
 def test_workers_take_the_parts_of_a_step():
     whole = tokens(collection(Team()), 10)
-    parts = [
-        tokens(collection(Team(rank=rank, num_rollout_workers=2)), 10) for rank in range(2)
-    ]
+    parts = [tokens(collection(Team(rank=rank, num_rollout_workers=2)), 10) for rank in range(2)]
     assert parts[0] + parts[1] == whole
     assert len(parts[0]) == 2
 
@@ -70,9 +69,8 @@ def test_workers_take_the_parts_of_a_step():
 class Games:
     """A collection that has always played the same."""
 
-    figures = {"reward/wait_s": 1.0}
-
     def __init__(self):
+        self.figures = {"reward/wait_s": 1.0}
         self.closed = False
 
     def collect(self, step, **how):

@@ -67,9 +67,7 @@ def test_an_episode_that_says_nothing_is_left_out(play):
 
 
 def test_episodes_at_the_threshold_are_neither_good_nor_bad(play):
-    judged = judged_of(
-        graded((play(1), 1.0), (play(2), 0.5), (play(3), -1.0)), threshold=0.5
-    )
+    judged = judged_of(graded((play(1), 1.0), (play(2), 0.5), (play(3), -1.0)), threshold=0.5)
     assert [(line.token_ids[-1], good) for line, good in judged] == [(1, True), (3, False)]
 
 

@@ -35,9 +35,10 @@ def test_every_reply_is_written_behind_its_context(tiny_chat):
     assert first.reply_ids == tiny_chat.encode_reply("[1]")
     start = (*first.prompt_ids, *first.reply_ids)
     assert tuple(second.prompt_ids[: len(start)]) == start
-    assert second.prompt_ids == tiny_chat.extend(
-        tiny_chat.start("", "[1] [2]"), first.reply_ids, "[2] [3]"
-    ).prompt_ids
+    assert (
+        second.prompt_ids
+        == tiny_chat.extend(tiny_chat.start("", "[1] [2]"), first.reply_ids, "[2] [3]").prompt_ids
+    )
 
 
 def test_a_line_trains_replies_from_a_turn_on_and_nothing_that_others_said(make_turn):

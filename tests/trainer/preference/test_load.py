@@ -36,3 +36,9 @@ def test_a_context_that_is_too_long_is_refused_by_its_line(file, tiny_chat):
     short, long = ({"prompt": "[1] " * n, "completion": "[1]"} for n in (1, 50))
     with pytest.raises(ValueError, match=r"line 2: .* rollout\.max_context_tokens = 20, it has"):
         load_demonstrations(file(short, long), tiny_chat, max_tokens=20)
+
+
+def test_answers_that_differ_in_text_but_not_in_tokens_are_refused(file, tiny_chat):
+    path = file({"prompt": "[1]", "chosen": "Paris", "rejected": "Rome"})
+    with pytest.raises(ValueError, match="line 1: both answers are the same 2 tokens"):
+        load_pairs(path, tiny_chat, max_tokens=64)

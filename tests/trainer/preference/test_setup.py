@@ -14,9 +14,8 @@ from earl_trainer.workers.team import Team
 class Games:
     """Hands out what it was given."""
 
-    figures = {}
-
     def __init__(self, episodes):
+        self.figures = {}
         self.episodes = episodes
 
     def collect(self, step, **how):
@@ -139,9 +138,7 @@ def test_data_that_do_not_fit_are_refused_at_the_start(tmp_path, tiny_chat):
     path = tmp_path / "data.jsonl"
     path.write_text(json.dumps(ROWS["sft"]))
     for name in ("dpo", "kto", "sft"):
-        config = resolve(
-            RunConfig(), {"preference": {"name": name, "data": str(path)}}
-        )
+        config = resolve(RunConfig(), {"preference": {"name": name, "data": str(path)}})
         if name == "sft":
             check_data(config, tiny_chat)
             continue

@@ -51,6 +51,13 @@ def ids_of(tokenizer, *tokens):
     return tuple(tokenizer.convert_tokens_to_ids(list(tokens)))
 
 
+def test_a_conversation_is_taken_up_as_if_it_had_been_led(tiny_chat):
+    led = tiny_chat.start("", "[1]")
+    led = tiny_chat.extend(led, tiny_chat.encode_reply("[2]"), "[3]")
+    taken_up = tiny_chat.open((("user", "[1]"), ("assistant", "[2]"), ("user", "[3]")))
+    assert taken_up == led
+
+
 def test_emitted_ids_are_kept_where_encoding_the_text_again_gives_others(tokenizer, chat):
     reply = ids_of(tokenizer, "a", "b", "<e>")
     assert ids_of(tokenizer, "ab", "<e>") == tuple(tokenizer.encode("ab<e>"))

@@ -203,3 +203,13 @@ def test_a_decision_is_recorded_whole_with_what_came_of_it(outcome):
     assert (alternative["rollout_s"], alternative["dwell_steps"]) == (2.0, None)
     assert recorded["outcome"] == {"resident_tokens": 8, "queued": False, "rollout_s": 2.0}
     assert len(whole.record().decision_json) < 1000
+
+
+def test_a_step_in_which_nothing_was_played_reports_nothing_of_games_and_contexts(outcome):
+    silent = [replace(share, episodes=[], rewards=[]) for share in outcome.shares]
+    step = replace(outcome, shares=silent)
+    assert step.report() is None
+    record = step.record()
+    assert record.metrics["policy/kl"] == 0.5
+    kinds = {name.partition("/")[0] for name in record.metrics}
+    assert not kinds & {"game", "reward", "context", "end"}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from earl_trainer.preference.dataset import (
     Demonstration,
+    Pair,
     read_demonstrations,
     read_judged,
     read_pairs,
@@ -29,10 +30,7 @@ def load_demonstrations(path: Path, chat: ChatFormat, *, max_tokens: int) -> lis
 
 def load_pairs(path: Path, chat: ChatFormat, *, max_tokens: int) -> list[tuple[Line, Line]]:
     """Read pairs: (chosen, rejected). Arguments and errors are those of `load_demonstrations`."""
-    return [
-        (_line(pair.chosen, chat, max_tokens), _line(pair.rejected, chat, max_tokens))
-        for pair in read_pairs(path)
-    ]
+    return [_pair(pair, chat, max_tokens) for pair in read_pairs(path)]
 
 
 def load_judged(path: Path, chat: ChatFormat, *, max_tokens: int) -> list[tuple[Line, bool]]:
@@ -40,6 +38,15 @@ def load_judged(path: Path, chat: ChatFormat, *, max_tokens: int) -> list[tuple[
     return [
         (_line(judged.answer, chat, max_tokens), judged.desirable) for judged in read_judged(path)
     ]
+
+
+def _pair(pair: Pair, chat: ChatFormat, max_tokens: int) -> tuple[Line, Line]:
+    chosen, rejected = (_line(each, chat, max_tokens) for each in (pair.chosen, pair.rejected))
+    if chosen == rejected:
+        raise ValueError(
+            f"{pair.chosen.origin}: both answers are the same {len(chosen.answer_ids)} tokens"
+        )
+    return chosen, rejected
 
 
 def _line(shown: Demonstration, chat: ChatFormat, max_tokens: int) -> Line:
