@@ -120,7 +120,8 @@ REFUSALS = [
     ),
     (
         "--reward.functions my_rewards.brevity",
-        "a reward function is written package.module:function=weight with a finite weight, got "
+        "a reward function is written package.module:function=weight with a finite weight, or is "
+        "one of exact_form, reply_tokens, optimal_moves, mathematics, unit_tests, got "
         "'my_rewards.brevity'",
     ),
     (
@@ -129,7 +130,8 @@ REFUSALS = [
     ),
     (
         "--reward.game-weight 0 --reward.functions a:style=0",
-        "something must be rewarded: reward.game_weight or the weight of a function must not be 0",
+        "something must be rewarded: reward.game_weight or the weight of a function, a model or "
+        "the judge must not be 0",
     ),
     (
         "--model.hidden-size 130",

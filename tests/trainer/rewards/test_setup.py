@@ -4,6 +4,7 @@ import pytest
 from earl_trainer.config import RunConfig
 from earl_trainer.rewards.config import JudgeConfig, RewardConfig
 from earl_trainer.rewards.model import make_reward_model
+from earl_trainer.rewards.own_model import OwnRewardModel
 from earl_trainer.rewards.scored_collection import ScoredCollection
 from earl_trainer.rewards.setup import check_reward_functions, make_judge, score_episodes
 from earl_trainer.types import RunFailedError
@@ -52,35 +53,49 @@ def test_the_judge_has_the_configs_functions_and_limits(make_episode):
 class Games:
     """Plays nothing: it is only handed on."""
 
+    def __init__(self):
+        self.figures = {}
 
-def scored(config, policy, own=None):
-    return score_episodes(
-        config, Games(), own=own, policy=policy, decode=lambda ids: " ".join(map(str, ids))
-    )
+    def _refuse(self, *_, **__):
+        raise AssertionError("nothing was to be played")
 
-
-def test_without_models_or_a_judge_a_collection_stays_what_it_is(tiny_model):
-    assert isinstance(scored(RunConfig(), tiny_model), Games)
+    collect = publish = to_dict = close = _refuse
 
 
-def test_models_and_a_judge_are_laid_over_a_collection(tiny_model, tmp_path):
+@pytest.fixture
+def scored(tiny_model, tiny_tokenizer):
+    def make(config):
+        return score_episodes(
+            config,
+            Games(),
+            own=OwnRewardModel((), tiny_model, tiny_tokenizer, None),
+            policy=tiny_model,
+            decode=lambda ids: " ".join(map(str, ids)),
+        )
+
+    return make
+
+
+def test_without_models_or_a_judge_a_collection_stays_what_it_is(scored):
+    assert isinstance(scored(RunConfig()), Games)
+
+
+def test_models_and_a_judge_are_laid_over_a_collection(scored, tiny_model, tmp_path):
     make_reward_model(tiny_model).save_pretrained(tmp_path)
     for dtype in ("same", "int8"):
-        rewards = RewardConfig(models=(f"{tmp_path}=2",), model_dtype=dtype)
+        rewards = RewardConfig(models=(f"{tmp_path}=2", "own"), model_dtype=dtype)
         judge = JudgeConfig(url="http://127.0.0.1:9/v1", model="m")
-        collection = scored(RunConfig(reward=rewards, judge=judge), tiny_model)
+        collection = scored(RunConfig(reward=rewards, judge=judge))
         assert isinstance(collection, ScoredCollection)
         assert [scorer.name for scorer in collection.scorers] == ["models", "judge"]
         collection.scorers[1].close()
 
 
-def test_a_reward_model_of_other_tokens_ends_the_run_with_the_reason(
-    tiny_model, make_llama, tmp_path
-):
+def test_a_reward_model_of_other_tokens_ends_the_run_with_the_reason(scored, make_llama, tmp_path):
     make_reward_model(make_llama()).save_pretrained(tmp_path)
     rewards = RewardConfig(models=(str(tmp_path),))
     with pytest.raises(RunFailedError, match=r"its vocabulary must have \d+ of them, .* has 11"):
-        scored(RunConfig(reward=rewards), tiny_model)
+        scored(RunConfig(reward=rewards))
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(RunFailedError, match="cannot load the reward model"):
-        scored(RunConfig(reward=rewards), tiny_model)
+        scored(RunConfig(reward=rewards))
