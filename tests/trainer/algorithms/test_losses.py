@@ -1,5 +1,7 @@
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -203,3 +205,13 @@ def test_a_masked_weight_silences_its_token_in_every_loss():
         outputs.loss.sum().backward()
         assert given.logprobs.grad[0].tolist() == pytest.approx([0.0, -1.5, 0.0], rel=1e-5)
         assert outputs.metrics["behaviour_weight_bounded"][0].tolist() == [1.0, 0.0, 1.0]
+
+
+def test_the_clipped_loss_is_that_of_rlax():
+    path = Path(__file__).parent / "golden" / "rlax.json"
+    found = json.loads(path.read_text())
+    ratios = [math.exp(value) for value in found["inputs"]["log_ratios"]]
+    clip = found["constants"]["clip"]
+    settings = LossSettings(clip_low=clip, clip_high=clip)
+    outputs = clipped_policy_loss(inputs(ratios, found["inputs"]["advantages"]), settings)
+    assert outputs.loss.mean().item() == pytest.approx(found["outputs"]["clipped_loss"], abs=1e-5)

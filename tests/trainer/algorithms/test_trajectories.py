@@ -1,4 +1,6 @@
+import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -125,3 +127,47 @@ def test_what_stands_behind_an_episode_changes_nothing(along, rollout, padding, 
     for name in ("advantages", "returns"):
         kept = getattr(padded, name)[:, : len(rewards)]
         assert torch.equal(kept, getattr(alone, name))
+
+
+def golden(library):
+    """The trajectory that another library was given, the constants, and what it made of it."""
+    found = json.loads((Path(__file__).parent / "golden" / f"{library}.json").read_text())
+    inputs = found["inputs"]
+    *values, last_value = inputs["values"]
+    steps = trajectory(
+        inputs["rewards"],
+        values=values,
+        last_value=last_value,
+        ratios=[math.exp(value) for value in inputs["log_ratios"]],
+        padding=2,
+    )
+    return steps, found["constants"], found["outputs"]
+
+
+def close(actual, expected):
+    return actual[0, : len(expected)].tolist() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("library", ["rlax", "torchrl"])
+def test_gae_is_that_of_other_libraries(library):
+    steps, constants, expected = golden(library)
+    discounts = Discounts(gamma=constants["gamma"], trace_decay=constants["trace_decay"])
+    estimates = gae(steps, discounts)
+    assert close(estimates.advantages, expected["gae"])
+    returns = [a + v for a, v in zip(expected["gae"], steps.values[0].tolist(), strict=False)]
+    assert close(estimates.returns, expected.get("gae_returns", returns))
+
+
+@pytest.mark.parametrize("library", ["rlax", "torchrl"])
+def test_vtrace_is_that_of_other_libraries(library):
+    steps, constants, expected = golden(library)
+    # torchrl has neither a lambda nor, here, another bound than 1.
+    tuned = library == "rlax"
+    discounts = Discounts(
+        gamma=constants["gamma"],
+        trace_decay=constants["trace_decay"] if tuned else 1.0,
+        max_trace=constants["max_trace"] if tuned else 1.0,
+    )
+    estimates = vtrace(steps, discounts)
+    assert close(estimates.returns, expected["vtrace_targets"])
+    assert close(estimates.advantages, expected["vtrace_advantages"])
