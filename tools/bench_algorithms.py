@@ -66,7 +66,8 @@ def measure_table(
     """Make runs, some at once, each from its seed's warm-up; every finished one is kept at once."""
     with ThreadPoolExecutor(num_jobs) as jobs:
         warm_ups = {(plan.seed, plan.budget): None for plan in plans}
-        models = dict(zip(warm_ups, jobs.map(lambda each: warm_up(*each), warm_ups), strict=True))
+        folders = jobs.map(warm_up, *zip(*warm_ups, strict=True))
+        models = dict(zip(warm_ups, folders, strict=True))
         runs = [jobs.submit(run, plan, models[plan.seed, plan.budget]) for plan in plans]
         try:
             for finished in as_completed(runs):

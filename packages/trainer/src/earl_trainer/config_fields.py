@@ -1,6 +1,6 @@
 """Types of fields, and what holds for every section of the configuration."""
 
-from typing import Annotated, TypeVar, dataclass_transform
+from typing import Annotated, TypeVar, cast, dataclass_transform
 
 from annotated_types import Ge, Gt
 from pydantic import BeforeValidator, ConfigDict
@@ -34,4 +34,5 @@ OrNone = Annotated[_Value | None, BeforeValidator(_read_null)]
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def section(cls: type[_Section]) -> type[_Section]:
     """Make a class a frozen dataclass whose values are checked and whose fields are described."""
-    return dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)(cls)
+    made = dataclass(frozen=True, kw_only=True, slots=True, config=_RULES)(cls)
+    return cast("type[_Section]", made)

@@ -125,7 +125,10 @@ class FilteredCollection:
             facts, dropped, first = self._filter(episodes)
         waived = not kept_groups(facts, dropped) and ZERO_VARIANCE in dropped
         if waived:
-            dropped = [None if name == ZERO_VARIANCE else name for name in dropped]
+            rest: list[FilterName | None] = [
+                None if name == ZERO_VARIANCE else name for name in dropped
+            ]
+            dropped = rest
         self._check(facts, dropped, num_rounds=num_rounds)
         self._own = {
             **{f"filter/{name}": float(dropped.count(name)) for name in self._rules.names},
