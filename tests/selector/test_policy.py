@@ -173,6 +173,29 @@ def test_a_risk_never_seen_is_taken_at_its_worst():
     assert decision.alternatives[0].round_trip_s == 500.0 - 312.5
 
 
+def test_foreseen_return_has_to_pay_for_the_switches_alone():
+    # At 84 tokens tp 1 saves 5.25 s a rollout: to earn the worst, 187.5 s, takes 36 rollouts.
+    start = replace(TWO, num_responses=10, switch_s=6.0)
+    assert degrees(start, [84] * 17) == [2] * 18
+    climb = [20 + 4 * step for step in range(17)]
+    decisions = run(start, climb)
+    assert [decision.tp for decision in decisions] == [*[2] * 16, 1, 1]
+    assert decisions[16].alternatives[0].round_trip_s == 12.0
+    # 80 + 4 a step reaches 458 in 95 steps.
+    assert decisions[16].alternatives[0].dwell_steps == pytest.approx(95, abs=5)
+    dear = replace(start, switch_s=300.0)
+    assert degrees(dear, climb) == [2] * 18
+
+
+def test_growth_that_jumps_after_all_is_trusted_once():
+    start = replace(TWO, num_responses=10, switch_s=6.0)
+    climb = [20 + 4 * step for step in range(17)]
+    decisions = run(start, [*climb, 900, *climb])
+    assert [decision.tp for decision in decisions[16:]] == [1, 1, *[2] * 18]
+    # 900 tokens took 450 s at tp 1 and would have taken 281.25 s at tp 2.
+    assert decisions[-1].alternatives[0].round_trip_s == 12.0 + 450.0 - 281.25
+
+
 def test_spells_that_used_to_be_short_are_not_followed():
     spiky = [*[200] * 12, 600, *[200] * 2, 600, *[200] * 2, 600, *[200] * 2, 600, *[200] * 6]
     assert degrees(TWO, spiky)[14:] == [2] * (len(spiky) - 13)

@@ -1,6 +1,8 @@
+from random import Random
+
 import numpy as np
 import pytest
-from earl_selector.trend import Trend, fit_trend, list_ratios_to_line
+from earl_selector.trend import Trend, find_growth, fit_trend, list_ratios_to_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,3 +60,43 @@ def test_values_on_a_line_have_ratio_one(start, growth, num_points):
 
 def test_ratio_to_a_line_below_zero_counts_as_one():
     assert list_ratios_to_line([0, 1, 2, 3], [0, 0, 0, 100])[0] == 1.0
+
+
+def jittery(rng, num_steps, growth_per_step):
+    return [
+        int(10_000 * (1 + growth_per_step * step) * rng.lognormvariate(0.0, 0.05))
+        for step in range(num_steps)
+    ]
+
+
+def test_growth_is_the_line_through_the_fewest_values_that_show_it():
+    tokens = [100, 100, 100, 100, 110, 120, 130, 140]
+    assert find_growth(range(8), tokens, shortest=4) == Trend(
+        last_tokens=140, growth_tokens_per_step=10.0
+    )
+    assert find_growth(range(8), tokens, shortest=8) == fit_trend(range(8), tokens)
+
+
+def test_slow_growth_shows_through_more_values():
+    rng = Random(0)
+    tokens = jittery(rng, 64, 0.01)
+    assert find_growth(range(16), tokens[-16:], shortest=16) is None
+    assert find_growth(range(64), tokens, shortest=16) is not None
+
+
+def test_jitter_is_hardly_ever_taken_for_growth_and_growth_hardly_ever_for_jitter():
+    rng = Random(0)
+    grew = {
+        growth: sum(
+            find_growth(range(25), jittery(rng, 25, growth), shortest=16) is not None
+            for _ in range(1000)
+        )
+        for growth in (0.0, 0.04)
+    }
+    assert grew[0.0] <= 5
+    assert grew[0.04] >= 950
+
+
+@pytest.mark.parametrize("tokens", [[5, 5, 5, 5], [4, 3, 2, 1], [0, 0, 0, 9], [1, 2, 3]])
+def test_flat_falling_jumping_and_short_series_do_not_grow(tokens):
+    assert find_growth(range(len(tokens)), tokens, shortest=4) is None

@@ -16,9 +16,12 @@ from earl_selector.refusal import leave_out_refused
 from earl_selector.report import ContextReport
 from earl_selector.state import SelectorState
 from earl_selector.throughput import ThroughputModel, UnmeasuredThroughput
+from earl_selector.trend import find_growth
 from earl_selector.weighing import Weighing
 
 _NUM_REMEMBERED: Final = 128
+# Through one window jitter looks like growth too often.
+_WINDOWS_OF_GROWTH: Final = 4
 
 
 @final
@@ -34,6 +37,10 @@ class SelectorPolicy:
     - Otherwise only when predicted gain x expected dwell exceeds the cost of going there and back:
       two switches, and the time lost in the first rollout after the load has returned. Of what
       was never seen the worst is assumed, so a small degree has to earn the risk first.
+    - Unless contexts climb smoothly (`find_growth`): then the load returns where their line fills
+      the small degree, and only the two switches have to be earned until there. A jump that comes
+      nevertheless costs one rollout and two switches more than staying would have, once: from then
+      on it has been seen, and has to be earned.
     - Queueing costs time and is priced by the throughput model. A degree that cannot hold one
       context of full length is never used: there an engine runs out of memory. One that the
       engine did not take (`SelectorState.refuse`) is left out while another holds the forecast.
@@ -259,7 +266,9 @@ class SelectorPolicy:
             self._predict_s(tp, outlook.num_responses, context_tokens)
             for context_tokens in outlook.likely_context_tokens
         ]
-        dwell_steps, return_s = (1.0, 0.0) if self.returns else self._look_back(state, tp, past_s)
+        dwell_steps, return_s = (
+            (1.0, 0.0) if self.returns else self._look_back(state, outlook, tp, past_s)
+        )
         return Alternative(
             tp=tp,
             capacity_tokens=capacity_tokens,
@@ -270,18 +279,36 @@ class SelectorPolicy:
         )
 
     def _look_back(
-        self, state: SelectorState, tp: int, past_s: Mapping[int, Sequence[float]]
+        self,
+        state: SelectorState,
+        outlook: Outlook,
+        tp: int,
+        past_s: Mapping[int, Sequence[float]],
     ) -> tuple[float, float]:
         """Return how long `tp` stays better than the current degree, and what is lost thereafter.
 
         Lost is the first rollout that wants the current degree back; until one has been seen, all
-        responses of full length, as nothing else is known of what may come.
+        responses of full length, as nothing else is known of what may come. Nothing is lost where
+        the growth of contexts tells beforehand when that will be.
         """
         if state.tp is None or state.tp not in past_s or not state.reports:
             return 1.0, 0.0
         losses_s = [a - b for a, b in zip(past_s[tp], past_s[state.tp], strict=True)]
         lost_s = next((loss_s for loss_s in reversed(losses_s) if loss_s >= 0.0), None)
         if lost_s is None:
+            num_steps = self._foresee_steps(state, outlook, tp)
+            if num_steps is not None:
+                return num_steps, 0.0
             longest = state.reports[-1].average_load[0], self.max_context_tokens
             lost_s = self._cost_s(tp, *longest) - self._cost_s(state.tp, *longest)
         return expect_dwell_steps([loss_s < 0.0 for loss_s in losses_s]), max(0.0, lost_s)
+
+    def _foresee_steps(self, state: SelectorState, outlook: Outlook, tp: int) -> int | None:
+        """Return in how many steps contexts outgrow a degree; None if they do not clearly grow."""
+        growth = find_growth(
+            [report.step for report in state.reports],
+            [report.average_load[1] for report in state.reports],
+            shortest=_WINDOWS_OF_GROWTH * self.window,
+        )
+        capacity_tokens = self.fleet.capacity_tokens(tp) // outlook.num_responses
+        return None if growth is None else growth.steps_until(capacity_tokens)

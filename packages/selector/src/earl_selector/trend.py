@@ -76,3 +76,30 @@ def list_ratios_to_line(steps: Sequence[int], tokens: Sequence[int]) -> tuple[fl
     return tuple(
         value / fitted if fitted > 0.0 else 1.0 for value, fitted in zip(tokens, line, strict=True)
     )
+
+
+def find_growth(steps: Sequence[int], tokens: Sequence[int], *, shortest: int) -> Trend | None:
+    """Return the line along which a series climbs, if growth can be told from jitter.
+
+    That is where the fitted line rises by more than the values scatter about it (their range, so no
+    distribution is assumed), through the latest `shortest` values or, failing that, twice as many,
+    and so on: a slow rise shows late.
+
+    Args:
+        steps: Strictly rising.
+        tokens: The values at these steps.
+        shortest: Values that are looked at together at least.
+
+    Returns:
+        None where nothing climbs, or too little to tell.
+    """
+    num_latest = shortest
+    while num_latest <= len(steps):
+        latest_steps, latest_tokens = steps[-num_latest:], tokens[-num_latest:]
+        trend = fit_trend(latest_steps, latest_tokens)
+        ratios = list_ratios_to_line(latest_steps, latest_tokens)
+        rise_tokens = trend.growth_tokens_per_step * (latest_steps[-1] - latest_steps[0])
+        if rise_tokens > (max(ratios) - min(ratios)) * sum(latest_tokens) / num_latest:
+            return trend
+        num_latest *= 2
+    return None
