@@ -36,7 +36,8 @@ QUICK_FLAGS = (
     "--selector.tp-degrees",
     "1",
 )
-_SAMPLE_EVERY_S = 0.5
+# Reading it stops a process for a moment.
+_SAMPLE_EVERY_S = 2.0
 _TIMED = ("time/", "rate/", "selector/decision")
 
 
@@ -91,19 +92,23 @@ def run_recipe(recipe: str, seed: int, flags: Sequence[str], folder: Path) -> Me
 
 
 def tree_bytes(pid: int) -> int:
-    """Return the resident memory of a process and all that it started, as far as they still run."""
+    """Return the memory of a process and all that it started, as far as they still run.
+
+    Pages that several of them share count once in the sum: ranks and agents map the same libraries,
+    as much of them as the machine happens to hold in its cache.
+    """
     try:
         root = psutil.Process(pid)
         processes = [root, *root.children(recursive=True)]
     except psutil.NoSuchProcess:
         return 0
-    return sum(map(resident_bytes, processes))
+    return sum(map(proportional_bytes, processes))
 
 
-def resident_bytes(process: psutil.Process) -> int:
-    """Return the resident memory of one process, 0 if it has ended since it was listed."""
+def proportional_bytes(process: psutil.Process) -> int:
+    """Return a process's resident memory, of shared pages its part; 0 if it has ended since."""
     try:
-        return process.memory_info().rss
+        return process.memory_full_info().pss
     except psutil.NoSuchProcess:
         return 0
 

@@ -1,7 +1,9 @@
 """From finished runs to figures."""
 
 import json
+import mmap
 import os
+import signal
 
 import psutil
 import pytest
@@ -133,18 +135,39 @@ def test_memory_is_that_of_a_real_process_and_of_none_that_is_not_there(bench):
     assert bench.tree_bytes(2**30) == 0
 
 
+def test_pages_that_processes_share_count_once(bench):
+    shared = mmap.mmap(-1, 64 * 2**20)
+    shared.write(b"x" * len(shared))
+    before = bench.tree_bytes(os.getpid())
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        assert shared[:: mmap.PAGESIZE]  # a look at every page maps it here too
+        os.write(writer, b"x")
+        signal.pause()
+    try:
+        os.read(reader, 1)
+        assert psutil.Process(child).memory_info().rss > 64 * 2**20
+        assert bench.tree_bytes(os.getpid()) - before < 32 * 2**20
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(reader)
+        os.close(writer)
+
+
 class FakeProcess:
     """A process of so many bytes; one of None has ended."""
 
     def __init__(self, num_bytes, children=()):
-        self.rss = num_bytes
+        self.pss = num_bytes
         self._children = list(children)
 
     def children(self, *, recursive):
         return self._children
 
-    def memory_info(self):
-        if self.rss is None:
+    def memory_full_info(self):
+        if self.pss is None:
             raise psutil.NoSuchProcess(0)
         return self
 
