@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 NAMES = [name for name, algorithm in ALGORITHMS.items() if algorithm.reinforces]
 TINY = {
     "model": {"hidden_size": 32, "num_layers": 1, "num_heads": 2},
-    "warmup": {"num_steps": 24, "num_episodes": 24, "lr": 5e-3},
+    "warmup": {"num_steps": 40, "num_episodes": 32, "lr": 5e-3},
     "rollout": {"num_episodes": 16, "group_size": 4},
     "selector": {"profile": "none"},
 }
