@@ -73,4 +73,4 @@ def test_what_an_algorithm_names_exists(name):
 
 
 def test_dapo_alone_wants_groups_without_variance_replaced():
-    assert [name for name in ALGORITHMS if ALGORITHMS[name].needs_varied_groups] == ["dapo"]
+    assert [name for name in ALGORITHMS if ALGORITHMS[name].varied_group_rounds] == ["dapo"]

@@ -6,7 +6,7 @@ import pytest
 from earl_envs import EndReason
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.ledger import FinishedGroup, GroupLedger, StalenessRules
-from earl_trainer.experience.filter_setup import filter_collection, group_acceptance
+from earl_trainer.experience.filter_setup import filter_collection, group_acceptance, run_filters
 from earl_trainer.experience.filtered_collection import FilteredCollection
 from earl_trainer.experience.filters import FilterRules
 from earl_trainer.phases import RL, WARMUP, plan_phases
@@ -29,6 +29,25 @@ class Playing:
         self.asked.append(starts)
         episodes = [replace(self.make_episode(), start=start) for start in starts]
         return Rollout(episodes=episodes, peak_resident_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "experience", "names", "max_rounds"),
+    [
+        ("grpo", {}, (), 1),
+        ("dapo", {}, ("zero-variance",), 3),
+        ("dapo", {"max_rounds": 5}, ("zero-variance",), 5),
+        ("dapo", {"filters": ["truncated"]}, ("truncated",), 1),
+        ("dapo", {"filters": []}, (), 1),
+        ("grpo", {"filters": ["zero-variance"], "max_rounds": 2}, ("zero-variance",), 2),
+    ],
+)
+def test_what_is_left_open_is_the_algorithms_own(
+    small_config, algorithm, experience, names, max_rounds
+):
+    config = small_config({"algorithm": {"name": algorithm}, "experience": experience})
+    rules, rounds = run_filters(config)
+    assert (rules.names, rounds) == (names, max_rounds)
 
 
 def test_dropped_groups_are_replaced_by_others_of_the_phase(

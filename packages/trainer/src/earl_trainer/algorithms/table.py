@@ -52,8 +52,9 @@ class Algorithm:
     """Unless the run says otherwise: share of the context that is punished softly."""
     needs_groups: bool = False
     """It compares the episodes of a group, so groups need two members at least."""
-    needs_varied_groups: bool = False
-    """Groups whose rewards are all equal are to be replaced by others before the update."""
+    varied_group_rounds: int = 0
+    """Unless the run says otherwise: times that groups are played until their rewards vary, those
+    without variance replaced by others; 0 keeps them."""
     needs_greedy: bool = False
     """Every group has an episode more, decoded greedily and not trained."""
     needs_critic: bool = False
@@ -97,7 +98,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             overlong_share=0.2,
             loss=clipped_policy_loss,
             needs_groups=True,
-            needs_varied_groups=True,
+            varied_group_rounds=3,
             needs_old_logprobs=True,
         ),
         # Zheng et al., arXiv:2507.18071, section 5.1 for the clips.

@@ -23,8 +23,7 @@ from earl_trainer.asynchronous.placement import place
 from earl_trainer.asynchronous.publication import Publication, StorePublication
 from earl_trainer.asynchronous.workers import Workers
 from earl_trainer.config import RunConfig
-from earl_trainer.experience.filter_setup import group_acceptance
-from earl_trainer.experience.filtered_collection import filter_rules
+from earl_trainer.experience.filter_setup import group_acceptance, run_filters
 from earl_trainer.experience.samples import rewards_of
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.phases import Phase
@@ -91,16 +90,17 @@ def make_background_collection(
         learner_gpu=(model.device.index or 0) if model.device.type == "cuda" else None,
         store_bytes=_STORE_BYTES + _COPIES_IN_STORE * num_bytes,
     )
+    filters, max_rounds = run_filters(config)
     return BackgroundCollection(
         pool,
         GroupLedger.from_dict(
             staleness_rules(config, batch_groups=batch_groups),
             under_way,
             group_acceptance(
-                filter_rules(config.experience),
+                filters,
                 partial(rewards_of, config=config.reward),
                 batch_groups=batch_groups,
-                max_rounds=config.experience.max_rounds,
+                max_rounds=max_rounds,
             ),
         ),
         group_starts(phase, seed=config.seed, num_seats=num_seats),

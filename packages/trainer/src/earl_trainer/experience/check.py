@@ -4,6 +4,7 @@ from pathlib import Path
 
 from earl_trainer.config import RunConfig
 from earl_trainer.experience.curriculum_setup import check_curriculum
+from earl_trainer.experience.filter_setup import run_filters
 from earl_trainer.experience.replay import read_rows
 
 
@@ -20,23 +21,23 @@ def check_experience(config: RunConfig) -> None:
 
 
 def _check_filters(config: RunConfig) -> None:
-    rules = config.experience
-    if len(set(rules.filters)) < len(rules.filters):
-        raise ValueError(f"experience.filters names each filter once, got {rules.filters}")
+    rules, names = config.experience, config.experience.filters or ()
+    if len(set(names)) < len(names):
+        raise ValueError(f"experience.filters names each filter once, got {names}")
     bounds = f"experience.min_tokens = {rules.min_tokens}, max_tokens = {rules.max_tokens}"
-    if ("length" in rules.filters) != bool(rules.min_tokens or rules.max_tokens):
+    if ("length" in names) != bool(rules.min_tokens or rules.max_tokens):
         raise ValueError(
             "the filter length and its bounds need one another: experience.filters is "
-            f"{rules.filters}, {bounds}"
+            f"{names}, {bounds}"
         )
     if 0 < rules.max_tokens < rules.min_tokens:
         raise ValueError(f"no episode is as long as it must be, got {bounds}")
-    if "zero-variance" in rules.filters and config.rollout.group_size < 2:
+    if "zero-variance" in names and config.rollout.group_size < 2:
         raise ValueError(
             "rewards of one episode never vary: the filter zero-variance needs rollout.group_size "
             f">= 2, got {config.rollout.group_size}"
         )
-    if rules.max_rounds > 1 and not rules.filters:
+    if (rules.max_rounds or 1) > 1 and not run_filters(config)[0].names:
         raise ValueError(
             "groups are played again that filters have dropped: experience.max_rounds needs "
             f"experience.filters, got {rules.max_rounds} and none"

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 
-from earl_trainer.config_fields import NonNegativeInt, PositiveInt, section
+from earl_trainer.config_fields import NonNegativeInt, OrNone, PositiveInt, section
 
 FilterName = Literal["truncated", "length", "duplicates", "zero-variance"]
 Share = Annotated[float, Ge(0.0), Lt(1.0)]
@@ -15,17 +15,17 @@ Rate = Annotated[float, Ge(0.0), Le(1.0)]
 class ExperienceConfig:
     """Filters, replay and curriculum of reinforcement learning."""
 
-    filters: tuple[FilterName, ...] = ()
+    filters: OrNone[tuple[FilterName, ...]] = None
     """Episodes that are not trained on: `truncated` by a token limit, of another `length`,
     `duplicates` of another one of the group, or, where all rewards of a group are equal,
-    `zero-variance`."""
+    `zero-variance`; `null` for the algorithm's own, which DAPO has."""
     min_tokens: NonNegativeInt = 0
     """The filter `length` drops episodes of fewer tokens that the learner emitted."""
     max_tokens: NonNegativeInt = 0
     """The filter `length` drops episodes of more; 0 for no such bound."""
-    max_rounds: PositiveInt = 1
+    max_rounds: OrNone[PositiveInt] = None
     """Where filters drop whole groups, others are played in their place up to so often, the first
-    time included."""
+    time included; `null` for once, or as often as the algorithm does."""
     replay: Literal["fifo", "prioritised"] = "fifo"
     """How rows of earlier steps are drawn: all alike, or by the size of their advantage."""
     replay_share: Share = 0.0

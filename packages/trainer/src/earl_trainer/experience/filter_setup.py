@@ -2,21 +2,44 @@
 
 from collections.abc import Callable
 
+from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.asynchronous.admission import GroupCounts
 from earl_trainer.asynchronous.ledger import FinishedGroup
 from earl_trainer.config import RunConfig
+from earl_trainer.experience.config import FilterName
 from earl_trainer.experience.curriculum_collection import CurriculumCollection
 from earl_trainer.experience.filtered_collection import (
     FilteredCollection,
     RewardFunction,
-    filter_rules,
     later_round,
 )
-from earl_trainer.experience.filters import FilterRules, drop, facts_of, kept_groups
+from earl_trainer.experience.filters import (
+    ZERO_VARIANCE,
+    FilterRules,
+    drop,
+    facts_of,
+    kept_groups,
+)
 from earl_trainer.phases import Phase
 from earl_trainer.rollout.collection import Collection, InlineCollection
 from earl_trainer.seeding import derive_seed
 from earl_trainer.workers.group import Group
+
+
+def run_filters(config: RunConfig) -> tuple[FilterRules, int]:
+    """Return the filters of a run, and how often groups are played at most.
+
+    What the configuration leaves open is the algorithm's: DAPO's dynamic sampling (Yu et al.,
+    arXiv:2503.14476, section 3.2) drops groups without variance and plays others.
+    """
+    rules, own_rounds = config.experience, ALGORITHMS[config.algorithm.name].varied_group_rounds
+    own_names: tuple[FilterName, ...] = (ZERO_VARIANCE,) if own_rounds else ()
+    names = own_names if rules.filters is None else rules.filters
+    rounds = own_rounds if ZERO_VARIANCE in names else 1
+    return (
+        FilterRules(names=names, min_tokens=rules.min_tokens, max_tokens=rules.max_tokens),
+        rules.max_rounds or rounds or 1,
+    )
 
 
 def filter_collection(
@@ -39,11 +62,12 @@ def filter_collection(
         workers: Who collect together.
         num_seats: Of the game.
     """
-    if not config.experience.filters:
+    rules, max_rounds = run_filters(config)
+    if not rules.names:
         return collection
     return FilteredCollection(
         collection,
-        filter_rules(config.experience),
+        rules,
         rewards,
         workers,
         plays=(
@@ -55,7 +79,7 @@ def filter_collection(
             phase.starts(derive_seed(config.seed, "round", number), step, num_seats=num_seats),
             number,
         ),
-        max_rounds=config.experience.max_rounds,
+        max_rounds=max_rounds,
     )
 
 

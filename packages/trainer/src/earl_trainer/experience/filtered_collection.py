@@ -7,7 +7,7 @@ from typing import Any, Protocol, final, runtime_checkable
 
 from torch import nn
 
-from earl_trainer.experience.config import ExperienceConfig, FilterName
+from earl_trainer.experience.config import FilterName
 from earl_trainer.experience.filters import (
     ZERO_VARIANCE,
     Facts,
@@ -174,13 +174,6 @@ class FilteredCollection:
     def close(self) -> None:
         """End what plays."""
         self._collection.close()
-
-
-def filter_rules(config: ExperienceConfig) -> FilterRules:
-    """Return the filters of a run."""
-    return FilterRules(
-        names=config.filters, min_tokens=config.min_tokens, max_tokens=config.max_tokens
-    )
 
 
 def later_round(starts: Sequence[EpisodeStart], number: int) -> list[EpisodeStart]:
