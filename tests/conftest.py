@@ -4,12 +4,17 @@ The trainer is imported where it is used, so that tests of the other packages st
 """
 
 import json
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Also for the runs that tests start: tests stand side by side, and where there are more threads than
+# cores, those of one run wait for one another, spinning.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SMALL = {
     "model": {"hidden_size": 32, "num_layers": 2, "num_heads": 2},
