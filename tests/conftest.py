@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-# Also for the runs that tests start: tests stand side by side, and with more threads than cores those
-# of one run wait for one another, spinning.
+# Also for the runs that tests start: tests stand side by side, and with more threads than cores
+# those of one run wait for one another, spinning.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SMALL = {
