@@ -37,7 +37,7 @@ class SelectorPolicy:
     - Otherwise only when predicted gain x expected dwell exceeds the cost of going there and back:
       two switches, and the time lost in the first rollout after the load has returned. Of what
       was never seen the worst is assumed, so a small degree has to earn the risk first.
-    - Unless contexts climb smoothly (`find_growth`): then the load returns where their line fills
+    - Unless contexts clearly climb (`find_growth`): then the load returns where their line fills
       the small degree, and only the two switches have to be earned until there. A jump that comes
       nevertheless costs one rollout and two switches more than staying would have, once: from then
       on it has been seen, and has to be earned.
@@ -298,7 +298,7 @@ class SelectorPolicy:
         if lost_s is None:
             num_steps = self._foresee_steps(state, outlook, tp)
             if num_steps is not None:
-                return num_steps, 0.0
+                return float(num_steps), 0.0
             longest = state.reports[-1].average_load[0], self.max_context_tokens
             lost_s = self._cost_s(tp, *longest) - self._cost_s(state.tp, *longest)
         return expect_dwell_steps([loss_s < 0.0 for loss_s in losses_s]), max(0.0, lost_s)

@@ -97,9 +97,9 @@ def find_growth(steps: Sequence[int], tokens: Sequence[int], *, shortest: int) -
     while num_latest <= len(steps):
         latest_steps, latest_tokens = steps[-num_latest:], tokens[-num_latest:]
         trend = fit_trend(latest_steps, latest_tokens)
-        ratios = list_ratios_to_line(latest_steps, latest_tokens)
-        rise_tokens = trend.growth_tokens_per_step * (latest_steps[-1] - latest_steps[0])
-        if rise_tokens > (max(ratios) - min(ratios)) * sum(latest_tokens) / num_latest:
+        slope = trend.growth_tokens_per_step
+        offsets = [y - slope * x for x, y in zip(latest_steps, latest_tokens, strict=True)]
+        if slope * (latest_steps[-1] - latest_steps[0]) > max(offsets) - min(offsets):
             return trend
         num_latest *= 2
     return None
