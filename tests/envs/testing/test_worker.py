@@ -1,5 +1,6 @@
 """A worker process knows games by name, and only those."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -18,14 +19,15 @@ GAMES = """
 
     class Dreaming(TicTacToe):
         def initial(self, rng):
-            import sys
-            return (1 if sys.argv[0] == "-c" else 2, 0)
+            import os
+            return (2 if os.getpid() == OWN_PROCESS else 1, 0)
 """
 
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    (tmp_path / "worker_games.py").write_text(textwrap.dedent(GAMES))
+    source = textwrap.dedent(GAMES).replace("OWN_PROCESS", str(os.getpid()))
+    (tmp_path / "worker_games.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("EARL_ENVS_GAMES", "")
     return "worker_games"

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from earl_trainer.cli.command import read_command
+from earl_trainer.recipes import RECIPES
 
 EARL = "import sys; from earl_trainer.cli import main; main()"
 
@@ -54,7 +55,7 @@ def test_the_command_ends_with_status_2_and_one_line(tmp_path):
     assert ended.stdout == ""
     assert ended.stderr == (
         "earl: unknown recipe 'tictacto-tiny'; did you mean 'tictactoe-tiny'? "
-        "(valid: tictactoe-async, tictactoe-collapse, tictactoe-smollm2, tictactoe-tiny)\n"
+        f"(valid: {', '.join(sorted(RECIPES))})\n"
     )
 
 

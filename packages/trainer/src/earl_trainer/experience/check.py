@@ -21,7 +21,7 @@ def check_experience(config: RunConfig) -> None:
 
 
 def _check_filters(config: RunConfig) -> None:
-    rules, names = config.experience, config.experience.filters or ()
+    rules, names = config.experience, run_filters(config)[0].names
     if len(set(names)) < len(names):
         raise ValueError(f"experience.filters names each filter once, got {names}")
     bounds = f"experience.min_tokens = {rules.min_tokens}, max_tokens = {rules.max_tokens}"

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 
-from earl_trainer.config_fields import NonNegativeInt, OrNone, PositiveInt, section
+from earl_trainer.config_fields import AUTO, NonNegativeInt, OrNone, PositiveInt, section
 
 FilterName = Literal["truncated", "length", "duplicates", "zero-variance"]
 Share = Annotated[float, Ge(0.0), Lt(1.0)]
@@ -15,10 +15,10 @@ Rate = Annotated[float, Ge(0.0), Le(1.0)]
 class ExperienceConfig:
     """Filters, replay and curriculum of reinforcement learning."""
 
-    filters: OrNone[tuple[FilterName, ...]] = None
+    filters: tuple[FilterName | Literal["auto"], ...] = (AUTO,)
     """Episodes that are not trained on: `truncated` by a token limit, of another `length`,
     `duplicates` of another one of the group, or, where all rewards of a group are equal,
-    `zero-variance`; `null` for the algorithm's own, which DAPO has."""
+    `zero-variance`; `auto` for the algorithm's own, which DAPO has."""
     min_tokens: NonNegativeInt = 0
     """The filter `length` drops episodes of fewer tokens that the learner emitted."""
     max_tokens: NonNegativeInt = 0

@@ -34,7 +34,9 @@ def run_filters(config: RunConfig) -> tuple[FilterRules, int]:
     """
     rules, own_rounds = config.experience, ALGORITHMS[config.algorithm.name].varied_group_rounds
     own_names: tuple[FilterName, ...] = (ZERO_VARIANCE,) if own_rounds else ()
-    names = own_names if rules.filters is None else rules.filters
+    names = tuple(
+        name for each in rules.filters for name in (own_names if each == "auto" else (each,))
+    )
     rounds = own_rounds if ZERO_VARIANCE in names else 1
     return (
         FilterRules(names=names, min_tokens=rules.min_tokens, max_tokens=rules.max_tokens),
