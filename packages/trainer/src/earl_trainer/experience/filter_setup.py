@@ -34,12 +34,15 @@ def run_filters(config: RunConfig) -> tuple[FilterRules, int]:
     """
     rules, own_rounds = config.experience, ALGORITHMS[config.algorithm.name].varied_group_rounds
     own_names: tuple[FilterName, ...] = (ZERO_VARIANCE,) if own_rounds else ()
-    names = tuple(
-        name for each in rules.filters for name in (own_names if each == "auto" else (each,))
-    )
+    names: list[FilterName] = []
+    for each in rules.filters:
+        if each == "auto":
+            names += own_names
+        else:
+            names.append(each)
     rounds = own_rounds if ZERO_VARIANCE in names else 1
     return (
-        FilterRules(names=names, min_tokens=rules.min_tokens, max_tokens=rules.max_tokens),
+        FilterRules(names=tuple(names), min_tokens=rules.min_tokens, max_tokens=rules.max_tokens),
         rules.max_rounds or rounds or 1,
     )
 
