@@ -303,38 +303,47 @@ def plan_phases(
         lr_warmup_steps=config.learner.lr_warmup_steps,
         attempt=num_rollbacks,
     )
-    first = [warmup]
-    rules = config.reward_model
-    if rules.num_steps:
-        first.append(
-            replace(
-                reinforcement,
-                name=REWARD_MODEL,
-                num_steps=rules.num_steps,
-                algorithm=warmup.algorithm,
-                correction=warmup.correction,
-                kl_coefficient=0.0,
-                num_episodes=rules.num_episodes,
-                peak_lr=rules.lr,
-                lr_warmup_steps=rules.lr_warmup_steps,
-                method=PAIRS,
-            )
-        )
-        reinforcement = replace(reinforcement, first_step=first[-1].end_step)
+    between = _reward_model_phases(config, warmup, reinforcement)
+    reinforcement = replace(reinforcement, first_step=(warmup, *between)[-1].end_step)
     method = METHODS.get(config.preference.name)
     if method is None:
-        return *first, reinforcement
+        return warmup, *between, reinforcement
     teacher = method.is_taught(config.preference.data)
     preference = replace(
-        reinforcement,
+        _without_rewards(reinforcement, warmup, method),
         name=PREFERENCE,
         policy=policies[TEACHER if teacher else RL],
+    )
+    return warmup, *between, preference
+
+
+def _reward_model_phases(
+    config: RunConfig, warmup: Phase, reinforcement: Phase
+) -> tuple[Phase, ...]:
+    """Return the phase in which the run learns a reward model of its own, if it does."""
+    rules = config.reward_model
+    if not rules.num_steps:
+        return ()
+    learning = replace(
+        _without_rewards(reinforcement, warmup, PAIRS),
+        name=REWARD_MODEL,
+        num_steps=rules.num_steps,
+        num_episodes=rules.num_episodes,
+        peak_lr=rules.lr,
+        lr_warmup_steps=rules.lr_warmup_steps,
+    )
+    return (learning,)
+
+
+def _without_rewards(reinforcement: Phase, warmup: Phase, method: Method) -> Phase:
+    """Return a phase of the same games that learns by a method instead of from rewards."""
+    return replace(
+        reinforcement,
         algorithm=warmup.algorithm,
         correction=warmup.correction,
         kl_coefficient=0.0,
         method=method,
     )
-    return *first, preference
 
 
 def freeze_copy(model: PreTrainedModel) -> PreTrainedModel:
