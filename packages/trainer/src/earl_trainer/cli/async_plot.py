@@ -39,7 +39,7 @@ def draw_async(
     for index, (label, rate) in enumerate(lines.items()):
         speed.axhline(rate, color="0.4", linestyle=("--", ":")[index % 2], lw=1, label=label)
     speed.set(title="throughput", ylabel="tokens per second", xlabel="eta", ylim=(0, None))
-    speed.legend(fontsize="small")
+    speed.legend(loc="lower right", fontsize="small")
     for label, shares, style in (
         ("rollout devices idle", [each.rollout_idle_share for each in values], "^-C1"),
         ("training devices idle", [each.training_idle_share for each in values], "s-C2"),
@@ -52,7 +52,7 @@ def draw_async(
     for name, each in zip(names, values, strict=True):
         words = f"{each.mean_staleness:.1f} ({each.max_staleness})"
         idle.annotate(words, (name, 1.05), ha="center", fontsize="small")
-    idle.legend(fontsize="small")
+    idle.legend(loc="center right", fontsize="small")
     for panel in (speed, idle):
         panel.grid(visible=True, axis="y", color="0.92")
     try:

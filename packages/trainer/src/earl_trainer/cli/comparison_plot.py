@@ -33,7 +33,7 @@ def draw_comparisons(comparisons: Sequence[Comparison], target: Path) -> None:
     for panel, comparison in zip(panels, comparisons, strict=True):
         _draw(panel, comparison)
     panels[0].set_ylabel("seconds (logarithmic)")
-    panels[0].legend(fontsize="small")
+    panels[0].legend(loc="upper left", fontsize="small")
     caption = "above gather_scatter: its time over all_to_all's"
     if any(comparison.measured_ratios for comparison in comparisons):
         caption += "; in brackets: as the paper measured it"

@@ -90,7 +90,7 @@ def _axis(panel: Axes, plan: TpPlan) -> None:
     panel.set(xlabel="context of a response, tokens", ylim=(0, None))
     panel.set_xlim(low / 1.1, high * 1.1)
     panel.grid(visible=True, color="0.92")
-    panel.legend(fontsize="small")
+    panel.legend(loc="upper right", fontsize="small")
 
 
 def _dense(contexts: tuple[int, ...]) -> list[int]:

@@ -61,7 +61,7 @@ def plot_run(
     for panel in panels.flat:
         panel.set_xlabel("step")
         _mark_phases(panel, rows)
-        panel.legend(fontsize="small")
+        panel.legend(loc="upper left", fontsize="small", framealpha=0.6)
     figure.savefig(target, dpi=110)
 
 
