@@ -24,8 +24,9 @@ RECIPES: dict[str, RunConfig] = {
         # same opponent. One rank's memory holds the first of them, two ranks hold both.
         RunConfig(
             recipe=DEFAULT_RECIPE,
-            rollout=RolloutConfig(num_episodes=192, games_per_episode=2, games_ramp_steps=32),
-            learner=LearnerConfig(num_steps=40, max_microbatch_tokens=4096),
+            warmup=WarmupConfig(num_steps=150),
+            rollout=RolloutConfig(num_episodes=192, games_per_episode=2, games_ramp_steps=24),
+            learner=LearnerConfig(num_steps=30, max_microbatch_tokens=4096),
             selector=SelectorConfig(
                 tp_degrees=(1, 2),
                 num_devices=2,
