@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from earl_envs import make_game
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.collection import BackgroundCollection, BackgroundRules
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
@@ -233,7 +234,7 @@ def play(story: Story, steps: range, *, lose_at: int | None = None) -> None:
         collection.publish(model, steps.start)
         for step in steps:
             rollout = collection.collect(
-                step, share_tokens=None, on_turn=lambda text, step=step: on_turn(step)
+                RolloutRequest(step=step, on_turn=lambda text, step=step: on_turn(step))
             )
             story.train(step, rollout.episodes)
             story.tick(step, ledger, workers)

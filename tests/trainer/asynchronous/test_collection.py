@@ -1,6 +1,7 @@
 """The learner's side: who is granted what, and what becomes of it when workers are slow or gone."""
 
 import pytest
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.collection import BackgroundCollection, BackgroundRules
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
@@ -91,7 +92,7 @@ def collect(
     trained, model = [], nn.Linear(2, 2)
     collection.publish(model, 0)
     for step in range(steps):
-        rollout = collection.collect(step, share_tokens=None, on_turn=lambda text: None)
+        rollout = collection.collect(RolloutRequest(step=step))
         trained.append([episode.start.group for episode in rollout.episodes])
         collection.publish(model, step + 1)
     return collection, trained
@@ -136,7 +137,7 @@ def test_no_more_groups_are_under_way_in_a_phase_that_begins_late(group):
         note=print,
     )
     collection.publish(nn.Linear(2, 2), 200)
-    collection.collect(200, share_tokens=None, on_turn=lambda text: None)
+    collection.collect(RolloutRequest(step=200))
     assert collection.figures["async/submitted_groups"] == 8.0
 
 
@@ -170,12 +171,12 @@ def test_a_batch_that_does_not_come_ends_the_run_in_time_and_says_who_is_late(gr
         note=print,
     )
     collection.publish(nn.Linear(2, 2), 0)
-    collection.collect(0, share_tokens=None, on_turn=lambda text: None)
+    collection.collect(RolloutRequest(step=0))
     late = (
         r"no batch of groups within 0\.2 s: 2 are running \(2 at rollout worker 0\), 0 are waiting"
     )
     with pytest.raises(RunFailedError, match=late):
-        collection.collect(0, share_tokens=None, on_turn=lambda text: None)
+        collection.collect(RolloutRequest(step=0))
 
 
 def test_weights_may_be_handed_over_every_few_versions_only(group):

@@ -2,6 +2,7 @@ import time
 
 import pytest
 import torch
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.broadcast import BroadcastPublication
 from earl_trainer.asynchronous.config import AsynchronousConfig
@@ -74,7 +75,7 @@ def test_a_run_that_goes_on_plays_again_what_was_under_way(
     try:
         step = phase.first_step + 2
         collection.publish(tiny_model, step)
-        rollout = collection.collect(step, share_tokens=None, on_turn=lambda progress: None)
+        rollout = collection.collect(RolloutRequest(step=step))
         groups = list(dict.fromkeys(episode.start.group for episode in rollout.episodes))
         assert len(groups) == 4
         assert set(groups) <= {3, 9, *range(15, 21)}

@@ -7,7 +7,7 @@ from earl_envs import EndReason
 from earl_trainer.experience.curriculum import Curriculum, CurriculumRules
 from earl_trainer.experience.curriculum_collection import CurriculumCollection, LevelPlayer
 from earl_trainer.phases import RL, WARMUP, plan_phases
-from earl_trainer.rollout.collection import InlineCollection
+from earl_trainer.rollout.collection import InlineCollection, RolloutRequest
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.workers.group import ALONE
 from earl_trainer.workers.team import Team
@@ -81,7 +81,7 @@ def test_results_open_levels_and_are_reported_and_kept(levels, phase):
     notes = []
     inline = InlineCollection(player, phase, Team(), seed=0, num_seats=2)
     collection = CurriculumCollection(inline, player, ALONE, notes.append)
-    collection.collect(phase.first_step, share_tokens=None, on_turn=lambda text: None)
+    collection.collect(RolloutRequest(step=phase.first_step))
     assert len(players["random"].asked) == 64
     assert collection.figures == {
         "curriculum/open_levels": 2.0,
@@ -97,7 +97,7 @@ def test_results_open_levels_and_are_reported_and_kept(levels, phase):
     assert Curriculum.from_dict(RULES, kept) == player.curriculum
 
     more = phase.starts(1, phase.first_step, num_seats=2)
-    collection.play(more, share_tokens=None, on_turn=lambda text: None)
+    collection.collect(RolloutRequest(step=phase.first_step, starts=more))
     assert sum(tally.num_games for tally in player.curriculum.tallies) == 128
     assert player.curriculum.num_open == 2
     assert player.curriculum.tallies[1].success == 0.0

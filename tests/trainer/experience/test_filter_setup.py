@@ -10,7 +10,7 @@ from earl_trainer.experience.filter_setup import filter_collection, group_accept
 from earl_trainer.experience.filtered_collection import FilteredCollection
 from earl_trainer.experience.filters import FilterRules
 from earl_trainer.phases import RL, WARMUP, plan_phases
-from earl_trainer.rollout.collection import InlineCollection
+from earl_trainer.rollout.collection import InlineCollection, RolloutRequest
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.workers.group import ALONE
 from earl_trainer.workers.team import Team
@@ -60,7 +60,7 @@ def test_dropped_groups_are_replaced_by_others_of_the_phase(
     outcomes = [lambda episodes: [each.outcome for each in episodes], ALONE]
     collection = filter_collection(inline, config, phase, *outcomes, num_seats=2)
     step = phase.first_step + 1
-    collection.collect(step, share_tokens=None, on_turn=lambda text: None)
+    collection.collect(RolloutRequest(step=step))
     first, second = playing.asked
     assert first == phase.starts(config.seed, step, num_seats=2)
     assert [start.seat for start in second] == [start.seat for start in first]
@@ -78,10 +78,11 @@ def test_a_stage_in_the_background_is_only_marked(small_config, mute_policy, mak
 
     class Background:
         def __init__(self):
+            self.takes_starts = False
             self.figures = {}
             self.asked = 0
 
-        def collect(self, step, *, share_tokens, max_responses, on_turn):
+        def collect(self, request):
             self.asked += 1
             episodes = [make_episode(), make_episode(end_reason=EndReason.CONTEXT_LIMIT)]
             return Rollout(episodes=episodes, peak_resident_tokens=1)
@@ -100,7 +101,7 @@ def test_a_stage_in_the_background_is_only_marked(small_config, mute_policy, mak
         background, config, phase, lambda episodes: [1.0, 0.0], ALONE, num_seats=2
     )
     assert isinstance(collection, FilteredCollection)
-    rollout = collection.collect(7, share_tokens=None, on_turn=lambda text: None)
+    rollout = collection.collect(RolloutRequest(step=7))
     assert [episode.dropped_by for episode in rollout.episodes] == ["", "truncated"]
     assert background.asked == 1
 

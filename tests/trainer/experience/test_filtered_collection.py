@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from earl_trainer.experience.filtered_collection import FilteredCollection, later_round
 from earl_trainer.experience.filters import FilterRules
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.rollout.starts import grouped_starts
 from earl_trainer.types import RunFailedError
@@ -26,13 +27,15 @@ def starts_of(number):
 class Playing:
     """Gives every group rewards that vary if the group is named, and are equal if not."""
 
-    def __init__(self, make_episode, varied):
+    def __init__(self, make_episode, varied, *, takes_starts):
+        self.takes_starts = takes_starts
         self.make_episode = make_episode
         self.varied = varied
         self.asked = []
         self.figures = {"of": 1.0}
 
-    def play(self, starts, *, share_tokens, max_responses, on_turn):
+    def collect(self, request):
+        starts = starts_of(0) if request.starts is None else request.starts
         self.asked.append([start.group for start in starts[::GROUP_SIZE]])
         episodes = [
             replace(
@@ -49,11 +52,6 @@ class Playing:
         ]
         return Rollout(episodes=episodes, peak_resident_tokens=10 + len(self.asked))
 
-    def collect(self, step, *, share_tokens, max_responses=None, on_turn):
-        return self.play(
-            starts_of(0), share_tokens=share_tokens, max_responses=max_responses, on_turn=on_turn
-        )
-
     def publish(self, model, version):
         raise AssertionError("no new weights in these tests")
 
@@ -67,13 +65,12 @@ class Playing:
 @pytest.fixture(scope="session")
 def filtered(make_episode):
     def make(varied, *, max_rounds=3, rules=VARIED, refills=True):
-        playing = Playing(make_episode, varied)
+        playing = Playing(make_episode, varied, takes_starts=refills)
         return playing, FilteredCollection(
             playing,
             rules,
             lambda episodes: [episode.outcome for episode in episodes],
             ALONE,
-            plays=playing.play if refills else None,
             starts=lambda step, number: starts_of(number),
             max_rounds=max_rounds,
         )
@@ -82,7 +79,7 @@ def filtered(make_episode):
 
 
 def collect(collection):
-    return collection.collect(7, share_tokens=None, on_turn=lambda text: None)
+    return collection.collect(RolloutRequest(step=7))
 
 
 def test_groups_that_were_dropped_are_played_again_elsewhere_from_the_same_seat(filtered):

@@ -3,6 +3,7 @@ from collections import Counter
 import pytest
 from earl_trainer.preference.collection import DataCollection, PlayedCollection, places_of_step
 from earl_trainer.preference.lines import Line, demonstration_columns
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.types import RunFailedError
 from earl_trainer.workers.team import Team
@@ -27,7 +28,7 @@ def collection(team, *, num_examples=6, per_step=4):
 
 
 def tokens(source, step):
-    rollout = source.collect(step, share_tokens=None, on_turn=lambda text: None)
+    rollout = source.collect(RolloutRequest(step=step))
     return rollout.samples.per_token["token_ids"][1::2].tolist()
 
 
@@ -70,11 +71,12 @@ class Games:
     """A collection that has always played the same."""
 
     def __init__(self):
+        self.takes_starts = True
         self.figures = {"reward/wait_s": 1.0}
         self.closed = False
 
-    def collect(self, step, **how):
-        return Rollout(episodes=[], peak_resident_tokens=step)
+    def collect(self, request):
+        return Rollout(episodes=[], peak_resident_tokens=request.step)
 
     def publish(self, model, version):
         raise AssertionError("nobody was to publish")

@@ -6,6 +6,7 @@ from earl_trainer.config import RunConfig
 from earl_trainer.overrides import parse_flags, resolve
 from earl_trainer.phases import RL, TEACHER, WARMUP, plan_phases
 from earl_trainer.preference.setup import check_data, make_collection
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.rollout.engine import Completion, FinishReason
 from earl_trainer.workers.team import Team
@@ -15,10 +16,11 @@ class Games:
     """Hands out what it was given."""
 
     def __init__(self, episodes):
+        self.takes_starts = True
         self.figures = {}
         self.episodes = episodes
 
-    def collect(self, step, **how):
+    def collect(self, request):
         return Rollout(episodes=self.episodes, peak_resident_tokens=0)
 
     def publish(self, model, version):
@@ -65,7 +67,7 @@ def collect(tiny_chat, mute_policy):
             policy=policy,
             team=Team(),
         )
-        return source.collect(0, share_tokens=None, on_turn=lambda text: None)
+        return source.collect(RolloutRequest(step=0))
 
     return make
 

@@ -2,6 +2,7 @@
 
 from earl_trainer.rewards.outcome import RewardOutcome
 from earl_trainer.rewards.scored_collection import ScoredCollection
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.rollout.collector import Rollout
 from torch import nn
 
@@ -11,10 +12,11 @@ class Played:
 
     def __init__(self, episodes):
         self.episodes, self.log = episodes, []
+        self.takes_starts = True
         self.figures = {"reward/wait_s": 2.0, "async/age": 1.0}
 
-    def collect(self, step, *, share_tokens, max_responses=None, on_turn):
-        self.log.append(("collect", step, share_tokens, max_responses))
+    def collect(self, request):
+        self.log.append(request)
         return Rollout(episodes=self.episodes, peak_resident_tokens=7)
 
     def publish(self, model, version):
@@ -40,7 +42,8 @@ class Ones:
 def test_episodes_come_out_scored_and_all_else_as_it_was(make_episode):
     games, scorer, told = Played([make_episode(), make_episode()]), Ones(), []
     collection = ScoredCollection(games, [scorer], on_failure="drop")
-    rollout = collection.collect(4, share_tokens=9, max_responses=2, on_turn=told.append)
+    request = RolloutRequest(step=4, share_tokens=9, max_responses=2, on_turn=told.append)
+    rollout = collection.collect(request)
     assert [each.judgement.bonus for each in rollout.episodes] == [3.0, 3.0]
     assert rollout.peak_resident_tokens == 7
     assert told == ["scoring"]
@@ -50,5 +53,5 @@ def test_episodes_come_out_scored_and_all_else_as_it_was(make_episode):
     collection.publish(nn.Linear(1, 1), 5)
     assert collection.to_dict() == {"under way": 3}
     collection.close()
-    assert games.log == [("collect", 4, 9, 2), ("publish", 5), "close"]
+    assert games.log == [request, ("publish", 5), "close"]
     assert scorer.num_closed == 1

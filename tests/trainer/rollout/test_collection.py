@@ -7,7 +7,7 @@ from earl_envs import RandomOpponent
 from earl_trainer.phases import RL, WARMUP, plan_phases
 from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rewards.setup import make_judge
-from earl_trainer.rollout.collection import InlineCollection, join_rollouts, split_starts
+from earl_trainer.rollout.collection import InlineCollection, join_rollouts, split_starts, RolloutRequest
 from earl_trainer.rollout.collector import Collector, Rollout
 from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.types import EpisodeStart
@@ -33,7 +33,9 @@ def test_it_plays_this_workers_share_of_the_phases_starts(small_config, mute_pol
     phase = plan_phases(config, {WARMUP: policy, RL: policy})[1]
     collector, team = Recording(), Team(rank=1, num_rollout_workers=2)
     collection = InlineCollection(collector, phase, team, seed=5, num_seats=2)
-    rollout = collection.collect(phase.first_step + 1, share_tokens=99, on_turn=said.append)
+    rollout = collection.collect(
+        RolloutRequest(step=phase.first_step + 1, share_tokens=99, on_turn=said.append)
+    )
     starts = phase.starts(5, phase.first_step + 1, num_seats=2)
     assert rollout.peak_resident_tokens == 5
     assert collector.asked == [(policy, starts[len(starts) // 2 :], 99)]
@@ -46,9 +48,7 @@ def test_no_more_than_so_many_contexts_are_played_at_once(small_config, mute_pol
     collector = Recording()
     collection = InlineCollection(collector, phase, Team(), seed=5, num_seats=2)
     step = phase.first_step
-    rollout = collection.collect(
-        step, share_tokens=None, max_responses=6, on_turn=lambda text: None
-    )
+    rollout = collection.collect(RolloutRequest(step=step, max_responses=6))
     parts = [starts for _, starts, _ in collector.asked]
     assert [len(part) for part in parts] == [6, 6, 4]
     assert [start for part in parts for start in part] == phase.starts(5, step, num_seats=2)
@@ -113,7 +113,7 @@ def test_episodes_are_judged_as_they_end_while_others_are_played(
     judge = make_judge(replace(config, reward=rewards))
     collection = InlineCollection(collector, phase, Team(), seed=5, num_seats=2, judge=judge)
     start_s = time.monotonic()
-    rollout = collection.collect(phase.first_step, share_tokens=None, on_turn=lambda progress: None)
+    rollout = collection.collect(RolloutRequest(step=phase.first_step))
     took_s = time.monotonic() - start_s
     collection.close()
     collection.close()

@@ -7,6 +7,7 @@ plays a step's episodes when it is asked for them, the other hands out what othe
 
 from contextlib import closing
 
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.experience.samples import add_staleness, build_columns, rewards_of
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.phases import Phase
@@ -42,10 +43,12 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
     choice = run.decide(phase.num_played)
     with clock.stage("rollout"):
         rollout = stages.collection.collect(
-            step,
-            share_tokens=choice.share_tokens,
-            max_responses=choice.decision.max_responses,
-            on_turn=lambda progress: display.stage("rollout", progress),
+            RolloutRequest(
+                step=step,
+                share_tokens=choice.share_tokens,
+                max_responses=choice.decision.max_responses,
+                on_turn=lambda progress: display.stage("rollout", progress),
+            )
         )
         rewards = rewards_of(rollout.summaries, config.reward)
     columns = rollout.samples or build_columns(rollout.episodes, config.reward)

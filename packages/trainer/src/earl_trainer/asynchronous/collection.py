@@ -12,6 +12,7 @@ from earl_trainer.asynchronous.publication import Publication
 from earl_trainer.asynchronous.shares import WorkerShares
 from earl_trainer.asynchronous.split import SplitMeter
 from earl_trainer.asynchronous.workers import LostRolloutWorkerError, Workers
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.types import EpisodeStart, RunFailedError
 
@@ -97,6 +98,7 @@ class BackgroundCollection:
         self._busy_s = self._idle_s = self._reward_wait_s = 0.0
         self._peak_resident_tokens = 0
         self._closed = False
+        self.takes_starts = False
         self.figures: Mapping[str, float] = {}
 
     def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
@@ -120,31 +122,24 @@ class BackgroundCollection:
         self._supply()
         self._publish_s = time.perf_counter() - start_s
 
-    def collect(
-        self,
-        step: int,
-        *,
-        share_tokens: int | None,
-        max_responses: int | None = None,
-        on_turn: Callable[[str], None],
-    ) -> Rollout:
+    def collect(self, request: RolloutRequest) -> Rollout:
         """Return the groups of the next batch.
+
+        A run that cuts contexts for want of memory, or throttles them, does not run like this.
 
         Raises:
             RunFailedError: If there is no batch within the time, or no worker left.
         """
-        # A run that cuts contexts for want of memory, or throttles them, does not run like this.
-        del share_tokens, max_responses
         start_s = time.perf_counter()
         learn_s = None if self._collected_s is None else start_s - self._collected_s
         self._wait_for_weights()
         while True:
             self._admit()
-            batch = self._ledger.take_batch(step)
+            batch = self._ledger.take_batch(request.step)
             if batch is not None:
                 break
             counts = self._ledger.counts
-            on_turn(f"{counts.running} groups running, {counts.queued} waiting")
+            request.on_turn(f"{counts.running} groups running, {counts.queued} waiting")
             if time.perf_counter() - start_s > self._rules.timeout_s:
                 raise RunFailedError(
                     f"no batch of groups within {self._rules.timeout_s:g} s: {counts.running} are "

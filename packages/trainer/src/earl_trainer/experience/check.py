@@ -21,8 +21,7 @@ def check_experience(config: RunConfig) -> None:
 
 
 def _check_filters(config: RunConfig) -> None:
-    rules, (filters, max_rounds) = config.experience, run_filters(config)
-    names = filters.names
+    rules, names = config.experience, run_filters(config)[0].names
     if len(set(names)) < len(names):
         raise ValueError(f"experience.filters names each filter once, got {names}")
     bounds = f"experience.min_tokens = {rules.min_tokens}, max_tokens = {rules.max_tokens}"
@@ -38,15 +37,10 @@ def _check_filters(config: RunConfig) -> None:
             "rewards of one episode never vary: the filter zero-variance needs rollout.group_size "
             f">= 2, got {config.rollout.group_size}"
         )
-    if (rules.max_rounds or 1) > 1 and not run_filters(config)[0].names:
+    if (rules.max_rounds or 1) > 1 and not names:
         raise ValueError(
             "groups are played again that filters have dropped: experience.max_rounds needs "
             f"experience.filters, got {rules.max_rounds} and none"
-        )
-    if max_rounds > 1 and (config.reward.models or config.judge.url):
-        raise ValueError(
-            "groups are played again before models have scored them: experience.max_rounds must be "
-            f"1 with reward.models or judge.url, got {max_rounds}"
         )
 
 

@@ -6,10 +6,10 @@ from typing import Any, Final, final
 
 import numpy as np
 from earl_envs import FORFEITS, EndReason
-from torch import nn
 
 from earl_trainer.experience.curriculum import Curriculum
-from earl_trainer.rollout.collection import EpisodePlayer, InlineCollection
+from earl_trainer.rollout.collection import Collection, EpisodePlayer, RolloutRequest
+from earl_trainer.rollout.collection_layer import CollectionLayer
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.rollout.policies import ReplyPolicy
 from earl_trainer.seeding import derive_seed
@@ -90,76 +90,30 @@ class LevelPlayer:
 
 
 @final
-class CurriculumCollection:
+class CurriculumCollection(CollectionLayer):
     """Plays a phase's episodes at the levels of a curriculum, and goes by how they end.
 
     A step's results change the curriculum of the next step. All workers hear of all results, and
     open levels alike.
 
     Args:
-        collection: Plays, with `player`.
+        games: Plays, with `player`; closed with this.
         player: Of the levels.
         workers: Whose results count.
         note: Is told in one line when a level opens.
     """
 
     def __init__(
-        self,
-        collection: InlineCollection,
-        player: LevelPlayer,
-        workers: Group,
-        note: Callable[[str], None],
+        self, games: Collection, player: LevelPlayer, workers: Group, note: Callable[[str], None]
     ) -> None:
-        self._collection = collection
+        super().__init__(games)
         self._player = player
         self._workers = workers
         self._note = note
 
-    @property
-    def figures(self) -> Mapping[str, float]:
-        """Those of the collection, the open levels, and success and games of each by its number."""
-        curriculum = self._player.curriculum
-        levels = list(enumerate(curriculum.tallies[: curriculum.num_open], start=1))
-        return {
-            **self._collection.figures,
-            "curriculum/open_levels": float(curriculum.num_open),
-            **{f"curriculum/games_{number}": float(tally.num_games) for number, tally in levels},
-            **{
-                f"curriculum/success_{number}": tally.success
-                for number, tally in levels
-                if tally.success is not None
-            },
-        }
-
-    def collect(
-        self,
-        step: int,
-        *,
-        share_tokens: int | None,
-        max_responses: int | None = None,
-        on_turn: Callable[[str], None],
-    ) -> Rollout:
-        """Play this worker's share of the step's episodes."""
-        rollout = self._collection.collect(
-            step, share_tokens=share_tokens, max_responses=max_responses, on_turn=on_turn
-        )
-        return self._learn_from(rollout)
-
-    def play(
-        self,
-        starts: Sequence[EpisodeStart],
-        *,
-        share_tokens: int | None,
-        max_responses: int | None = None,
-        on_turn: Callable[[str], None],
-    ) -> Rollout:
-        """Play this worker's share of further episodes of the step."""
-        rollout = self._collection.play(
-            starts, share_tokens=share_tokens, max_responses=max_responses, on_turn=on_turn
-        )
-        return self._learn_from(rollout)
-
-    def _learn_from(self, rollout: Rollout) -> Rollout:
+    def collect(self, request: RolloutRequest) -> Rollout:
+        """Play this worker's share of the episodes, and go by how all of them ended."""
+        rollout = self._games.collect(request)
         told = self._workers.all_gather(self._player.results(rollout.episodes))
         before = self._player.curriculum
         after = before.update([result for part in told for result in part])
@@ -172,16 +126,23 @@ class CurriculumCollection:
                 f"{last.num_games} games"
             )
         self._player.curriculum = after
+        self._own_figures = _figures_of(after)
         return rollout
-
-    def publish(self, model: nn.Module, version: int) -> None:
-        """Tell whoever generates elsewhere of new weights."""
-        self._collection.publish(model, version)
 
     def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
         """Return where the curriculum stands."""
-        return {"curriculum": self._player.curriculum.to_dict()}
+        return {**super().to_dict(), "curriculum": self._player.curriculum.to_dict()}
 
-    def close(self) -> None:
-        """End what plays."""
-        self._collection.close()
+
+def _figures_of(curriculum: Curriculum) -> dict[str, float]:
+    """Return the open levels, and success and games of each by its number."""
+    levels = list(enumerate(curriculum.tallies[: curriculum.num_open], start=1))
+    return {
+        "curriculum/open_levels": float(curriculum.num_open),
+        **{f"curriculum/games_{number}": float(tally.num_games) for number, tally in levels},
+        **{
+            f"curriculum/success_{number}": tally.success
+            for number, tally in levels
+            if tally.success is not None
+        },
+    }

@@ -7,7 +7,6 @@ from earl_trainer.asynchronous.admission import GroupCounts
 from earl_trainer.asynchronous.ledger import FinishedGroup
 from earl_trainer.config import RunConfig
 from earl_trainer.experience.config import FilterName
-from earl_trainer.experience.curriculum_collection import CurriculumCollection
 from earl_trainer.experience.filtered_collection import (
     FilteredCollection,
     RewardFunction,
@@ -21,7 +20,7 @@ from earl_trainer.experience.filters import (
     kept_groups,
 )
 from earl_trainer.phases import Phase
-from earl_trainer.rollout.collection import Collection, InlineCollection
+from earl_trainer.rollout.collection import Collection
 from earl_trainer.seeding import derive_seed
 from earl_trainer.workers.group import Group
 
@@ -75,11 +74,6 @@ def filter_collection(
         rules,
         rewards,
         workers,
-        plays=(
-            collection.play
-            if isinstance(collection, InlineCollection | CurriculumCollection)
-            else None
-        ),
         starts=lambda step, number: later_round(
             phase.starts(derive_seed(config.seed, "round", number), step, num_seats=num_seats),
             number,

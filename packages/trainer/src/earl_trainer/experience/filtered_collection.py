@@ -1,11 +1,9 @@
 """A rollout stage whose episodes go through filters, and groups that fail them are made up for."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, final, runtime_checkable
-
-from torch import nn
+from typing import final
 
 from earl_trainer.experience.config import FilterName
 from earl_trainer.experience.filters import (
@@ -16,7 +14,8 @@ from earl_trainer.experience.filters import (
     facts_of,
     kept_groups,
 )
-from earl_trainer.rollout.collection import Collection
+from earl_trainer.rollout.collection import Collection, RolloutRequest
+from earl_trainer.rollout.collection_layer import CollectionLayer
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.types import Episode, EpisodeStart, EpisodeSummary, RunFailedError
 from earl_trainer.workers.group import Group
@@ -24,24 +23,8 @@ from earl_trainer.workers.group import Group
 RewardFunction = Callable[[Sequence[EpisodeSummary]], Sequence[float | None]]
 
 
-@runtime_checkable
-class Plays(Protocol):
-    """Plays episodes, as a rollout stage does."""
-
-    def __call__(
-        self,
-        starts: Sequence[EpisodeStart],
-        *,
-        share_tokens: int | None,
-        max_responses: int | None,
-        on_turn: Callable[[str], None],
-    ) -> Rollout:
-        """Play this worker's share of the starts."""
-        ...
-
-
 @final
-class FilteredCollection:
+class FilteredCollection(CollectionLayer):
     """Marks the episodes that filters drop, and plays other groups in the place of dropped ones.
 
     Dynamic sampling (DAPO, arXiv:2503.14476, section 3.2): a group of which every episode was
@@ -54,70 +37,51 @@ class FilteredCollection:
     gradient but that of a KL term: a policy that always wins ends no run.
 
     Args:
-        collection: Plays a step's episodes.
+        games: Plays a step's episodes, and others in their place if it takes starts; closed with
+            this.
         rules: The filters.
         rewards: Of episodes.
         workers: Whose episodes are compared; of each only figures are told.
-        plays: Plays further groups, where the collection does not see to that itself.
         starts: Of a round, counted from 0, of a step.
         max_rounds: At most.
     """
 
     def __init__(
         self,
-        collection: Collection,
+        games: Collection,
         rules: FilterRules,
         rewards: RewardFunction,
         workers: Group,
         *,
-        plays: Plays | None = None,
         starts: Callable[[int, int], Sequence[EpisodeStart]] = lambda step, number: (),
         max_rounds: int = 1,
     ) -> None:
-        self._collection = collection
+        super().__init__(games)
         self._rules = rules
         self._rewards = rewards
         self._workers = workers
-        self._play = plays
         self._starts = starts
         self._max_rounds = max_rounds
-        self._own: Mapping[str, float] = {}
 
-    @property
-    def figures(self) -> Mapping[str, float]:
-        """Those of the collection, and how many episodes of all workers each filter dropped."""
-        return {**self._collection.figures, **self._own}
-
-    def collect(
-        self,
-        step: int,
-        *,
-        share_tokens: int | None,
-        max_responses: int | None = None,
-        on_turn: Callable[[str], None],
-    ) -> Rollout:
-        """Return a step's episodes, marked.
+    def collect(self, request: RolloutRequest) -> Rollout:
+        """Return a step's episodes, marked; how many each filter dropped is in the figures.
 
         Raises:
             RunFailedError: If there was something to train on and filters left nothing of it.
         """
-        rollout = self._collection.collect(
-            step, share_tokens=share_tokens, max_responses=max_responses, on_turn=on_turn
-        )
+        rollout = self._games.collect(request)
         episodes, peak_tokens, num_rounds = [*rollout.episodes], rollout.peak_resident_tokens, 1
         facts, dropped, first = self._filter(episodes)
-        while self._play is not None and num_rounds < self._max_rounds:
-            planned = self._starts(step, num_rounds)
+        while self.takes_starts and num_rounds < self._max_rounds:
+            planned = self._starts(request.step, num_rounds)
             filled = {group % _num_groups(planned) for group in kept_groups(facts, dropped)}
             missing = [
                 start for start in planned if start.group % _num_groups(planned) not in filled
             ]
             if not missing:
                 break
-            on_turn(f"playing other groups, round {num_rounds + 1}")
-            more = self._play(
-                missing, share_tokens=share_tokens, max_responses=max_responses, on_turn=on_turn
-            )
+            request.on_turn(f"playing other groups, round {num_rounds + 1}")
+            more = self._games.collect(replace(request, starts=missing))
             episodes += more.episodes
             # One round after the other: they never hold their tokens at one time.
             peak_tokens = max(peak_tokens, more.peak_resident_tokens)
@@ -130,7 +94,7 @@ class FilteredCollection:
             ]
             dropped = rest
         self._check(facts, dropped, num_rounds=num_rounds)
-        self._own = {
+        self._own_figures = {
             **{f"filter/{name}": float(dropped.count(name)) for name in self._rules.names},
             "filter/rounds": float(num_rounds),
             "filter/kept_groups": float(len(kept_groups(facts, dropped))),
@@ -162,18 +126,6 @@ class FilteredCollection:
             f"experience.filters left nothing to train on of {len(facts)} episodes in {num_rounds} "
             f"rounds: dropped were {told}"
         )
-
-    def publish(self, model: nn.Module, version: int) -> None:
-        """Tell whoever generates elsewhere of new weights."""
-        self._collection.publish(model, version)
-
-    def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
-        """Return what there is to know of the episodes under way: a step leaves nothing else."""
-        return self._collection.to_dict()
-
-    def close(self) -> None:
-        """End what plays."""
-        self._collection.close()
 
 
 def later_round(starts: Sequence[EpisodeStart], number: int) -> list[EpisodeStart]:

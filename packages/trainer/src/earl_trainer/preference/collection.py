@@ -8,7 +8,8 @@ import numpy as np
 from earl_dispatch import Columns
 from torch import nn
 
-from earl_trainer.rollout.collection import Collection
+from earl_trainer.rollout.collection import Collection, RolloutRequest
+from earl_trainer.rollout.collection_layer import CollectionLayer
 from earl_trainer.rollout.collector import Rollout
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import RunFailedError
@@ -53,26 +54,19 @@ class DataCollection(Generic[Example]):
         self._seed = seed
         self._team = team
         self._harvest = _Harvest(team, wanted)
+        self.takes_starts = False
         self.figures: Mapping[str, float] = {}
 
-    def collect(
-        self,
-        step: int,
-        *,
-        share_tokens: int | None,
-        max_responses: int | None = None,
-        on_turn: Callable[[str], None],
-    ) -> Rollout:
+    def collect(self, request: RolloutRequest) -> Rollout:
         """Take this worker's share of the step's examples; nothing is played."""
-        del share_tokens, max_responses, on_turn
         places = places_of_step(
             len(self._examples),
-            step - self._first_step,
+            request.step - self._first_step,
             per_step=self._per_step,
             seed=self._seed,
         )
         own = [self._examples[places[index]] for index in self._team.span(len(places))]
-        samples = self._build(own, step)
+        samples = self._build(own, request.step)
         self._harvest.count(samples)
         self.figures = {"preference/rows": float(samples.num_rows)}
         return Rollout(episodes=[], peak_resident_tokens=0, samples=samples)
@@ -109,7 +103,7 @@ def places_of_step(num_examples: int, step: int, *, per_step: int, seed: int) ->
 
 
 @final
-class PlayedCollection:
+class PlayedCollection(CollectionLayer):
     """Makes every step's samples of the games that another collection plays.
 
     Args:
@@ -127,44 +121,17 @@ class PlayedCollection:
         team: Team,
         wanted: str,
     ) -> None:
-        self._games = games
+        super().__init__(games)
         self._build = build
         self._harvest = _Harvest(team, wanted)
-        self._num_rows = 0
 
-    @property
-    def figures(self) -> Mapping[str, float]:
-        """Those of the games, and how many rows this worker made of them."""
-        return {**self._games.figures, "preference/rows": float(self._num_rows)}
-
-    def collect(
-        self,
-        step: int,
-        *,
-        share_tokens: int | None,
-        max_responses: int | None = None,
-        on_turn: Callable[[str], None],
-    ) -> Rollout:
+    def collect(self, request: RolloutRequest) -> Rollout:
         """Play, and make rows of what was played."""
-        rollout = self._games.collect(
-            step, share_tokens=share_tokens, max_responses=max_responses, on_turn=on_turn
-        )
-        samples = self._build(rollout, step)
+        rollout = self._games.collect(request)
+        samples = self._build(rollout, request.step)
         self._harvest.count(samples)
-        self._num_rows = samples.num_rows
+        self._own_figures = {"preference/rows": float(samples.num_rows)}
         return replace(rollout, samples=samples)
-
-    def publish(self, model: nn.Module, version: int) -> None:
-        """Tell who plays of new weights."""
-        self._games.publish(model, version)
-
-    def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
-        """Return what a run that goes on needs to know of games under way."""
-        return self._games.to_dict()
-
-    def close(self) -> None:
-        """End what plays."""
-        self._games.close()
 
 
 @final

@@ -1,7 +1,7 @@
 """Where the episodes of a step come from: played now, or played all the while."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Protocol, final, runtime_checkable
 
@@ -15,31 +15,42 @@ from earl_trainer.types import Episode, EpisodeStart
 from earl_trainer.workers.team import Team
 
 
+def _say_nothing(progress: str) -> None:
+    del progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutRequest:
+    """What a rollout stage is asked for."""
+
+    step: int
+    """Of the run, which is also the version of the learner's weights."""
+    share_tokens: int | None = None
+    """Length at which every context is cut for want of memory, if any."""
+    max_responses: int | None = None
+    """Most contexts at once, if there is such a bound."""
+    starts: Sequence[EpisodeStart] | None = None
+    """Further episodes of the step, of all workers; None asks for the phase's own."""
+    on_turn: Callable[[str], None] = _say_nothing
+    """Is told in a few words how far it is."""
+
+
 @runtime_checkable
 class Collection(Protocol):
     """The rollout stage of a phase."""
+
+    @property
+    def takes_starts(self) -> bool:
+        """Whether it plays further episodes of a step when it is asked to."""
+        ...
 
     @property
     def figures(self) -> Mapping[str, float]:
         """What there is to report of the last step's rollout besides its episodes."""
         ...
 
-    def collect(
-        self,
-        step: int,
-        *,
-        share_tokens: int | None,
-        max_responses: int | None = None,
-        on_turn: Callable[[str], None],
-    ) -> Rollout:
-        """Return the episodes of a step, waiting for them if need be.
-
-        Args:
-            step: Of the run, which is also the version of the learner's weights.
-            share_tokens: Length at which every context is cut for want of memory, if any.
-            max_responses: Most contexts at once, if there is such a bound.
-            on_turn: Is told in a few words how far it is.
-        """
+    def collect(self, request: RolloutRequest) -> Rollout:
+        """Return the episodes of a step, waiting for them if need be."""
         ...
 
     def publish(self, model: nn.Module, version: int) -> None:
@@ -102,54 +113,28 @@ class InlineCollection:
         self._num_seats = num_seats
         self._judge = judge
         self._waited_s = 0.0
+        self.takes_starts = True
         self.figures: Mapping[str, float] = {}
 
-    def collect(
-        self,
-        step: int,
-        *,
-        share_tokens: int | None,
-        max_responses: int | None = None,
-        on_turn: Callable[[str], None],
-    ) -> Rollout:
-        """Play this worker's share of the step's episodes."""
-        self._waited_s = 0.0
-        return self.play(
-            self._phase.starts(self._seed, step, num_seats=self._num_seats),
-            share_tokens=share_tokens,
-            max_responses=max_responses,
-            on_turn=on_turn,
-        )
-
-    def play(
-        self,
-        starts: Sequence[EpisodeStart],
-        *,
-        share_tokens: int | None,
-        max_responses: int | None = None,
-        on_turn: Callable[[str], None],
-    ) -> Rollout:
-        """Play this worker's share of further episodes of the step.
-
-        Args:
-            starts: Of all workers.
-            share_tokens: As in `collect`.
-            max_responses: As in `collect`.
-            on_turn: As in `collect`.
-        """
+    def collect(self, request: RolloutRequest) -> Rollout:
+        """Play this worker's share of the step's episodes, or of further ones."""
+        starts = request.starts
+        if starts is None:
+            self._waited_s = 0.0
+            starts = self._phase.starts(self._seed, request.step, num_seats=self._num_seats)
         rollout = join_rollouts([
             self._collector.collect(
                 self._phase.policy,
                 part,
-                share_tokens=share_tokens,
-                on_turn=lambda num_live: on_turn(f"{num_live} games running"),
+                share_tokens=request.share_tokens,
+                on_turn=lambda num_live: request.on_turn(f"{num_live} games running"),
                 on_episode=None if self._judge is None else self._judge.submit,
             )
-            for part in split_starts(self._team.share(starts), max_responses)
+            for part in split_starts(self._team.share(starts), request.max_responses)
         ])
         if self._judge is None:
             return rollout
-        on_turn("waiting for rewards")
+        request.on_turn("waiting for rewards")
         episodes = self._judge.collect(rollout.episodes)
         self._waited_s += self._judge.take_waited_s()
         self.figures = {"reward/wait_s": self._waited_s}
