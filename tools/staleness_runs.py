@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from earl_envs import make_game
-from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.collection import BackgroundCollection, BackgroundRules
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
@@ -25,6 +24,7 @@ from earl_trainer.asynchronous.worker_engine import WorkerSettings
 from earl_trainer.config import RolloutConfig, RunConfig
 from earl_trainer.models.tiny import build_model, build_tokenizer
 from earl_trainer.parallel.blueprint import Blueprint
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.rollout.starts import grouped_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import Episode, EpisodeStart

@@ -1,12 +1,12 @@
 """The learner's side: who is granted what, and what becomes of it when workers are slow or gone."""
 
 import pytest
-from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.collection import BackgroundCollection, BackgroundRules
 from earl_trainer.asynchronous.ledger import GroupLedger, StalenessRules
 from earl_trainer.asynchronous.publication import StorePublication
 from earl_trainer.asynchronous.workers import LostRolloutWorkerError, Yield
+from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.types import EpisodeStart, RunFailedError
 from torch import nn
 

@@ -2,7 +2,6 @@ import time
 
 import pytest
 import torch
-from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.asynchronous.admission import Bound
 from earl_trainer.asynchronous.broadcast import BroadcastPublication
 from earl_trainer.asynchronous.config import AsynchronousConfig
@@ -15,6 +14,7 @@ from earl_trainer.asynchronous.setup import (
     under_way_after,
 )
 from earl_trainer.phases import RL, WARMUP, plan_phases
+from earl_trainer.rollout.collection import RolloutRequest
 
 
 @pytest.mark.parametrize(

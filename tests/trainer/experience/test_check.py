@@ -28,7 +28,6 @@ def config(small_config):
             "never vary: .* rollout.group_size >= 2, got 1",
         ),
         ("--experience.max-rounds 2", "max_rounds needs experience.filters, got 2 and none"),
-        ("--algorithm dapo --reward.models a=1", "must be 1 with reward.models .*, got 3"),
         (f"{REPLAY} --experience.offline-share 0.5", "must be < 1, got 0.5 and 0.5"),
         (f"{REPLAY} --algorithm.correction none", "correction must not be none with"),
         (f"{REPLAY} --rollout-workers 2", "need rollout_workers = 1, as one .*; got 2"),

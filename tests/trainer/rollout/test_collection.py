@@ -7,7 +7,12 @@ from earl_envs import RandomOpponent
 from earl_trainer.phases import RL, WARMUP, plan_phases
 from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rewards.setup import make_judge
-from earl_trainer.rollout.collection import InlineCollection, join_rollouts, split_starts, RolloutRequest
+from earl_trainer.rollout.collection import (
+    InlineCollection,
+    RolloutRequest,
+    join_rollouts,
+    split_starts,
+)
 from earl_trainer.rollout.collector import Collector, Rollout
 from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.types import EpisodeStart
