@@ -6,15 +6,45 @@ The trainer is imported where it is used, so that tests of the other packages st
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from beartype import BeartypeConf
+from beartype.claw import beartype_packages
+from jaxtyping import install_import_hook
 
 # Also for the runs that tests start: tests stand side by side, and with more threads than cores
 # those of one run wait for one another, spinning.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+PACKAGES = ("earl_envs", "earl_dispatch", "earl_selector", "earl_trainer")
+
+
+def modules_with_shapes() -> Iterator[str]:
+    """Name the modules whose annotations tell shapes."""
+    for package in PACKAGES:
+        spec = find_spec(package)
+        assert spec is not None
+        (root,) = map(Path, spec.submodule_search_locations or ())
+        for path in root.rglob("*.py"):
+            if "jaxtyping" in path.read_text():
+                yield ".".join((package, *path.relative_to(root).with_suffix("").parts))
+
+
+# Every call is checked against its annotations, shapes only where there are any: that takes ten
+# times as long as a check of types, far too long for the rules of a game.
+install_import_hook([*modules_with_shapes()], "beartype.beartype")
+beartype_packages(
+    PACKAGES,
+    conf=BeartypeConf(
+        claw_is_pep526=False,
+        # Numba compiles what it finds, and cannot compile a check.
+        claw_skip_package_names=("earl_envs.kernels",),
+    ),
+)
 
 SMALL = {
     "model": {"hidden_size": 32, "num_layers": 2, "num_heads": 2},
