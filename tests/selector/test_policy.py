@@ -187,6 +187,13 @@ def test_foreseen_return_has_to_pay_for_the_switches_alone():
     assert degrees(dear, climb) == [2] * 18
 
 
+def test_no_line_is_trusted_where_contexts_that_overflow_are_cut():
+    start = replace(TWO, num_responses=10, switch_s=6.0, overflow_is_lost=True)
+    climb = [20 + 4 * step for step in range(17)]
+    assert degrees(start, climb) == [2] * 18
+    assert degrees(start, [84] * 40) == [*[2] * 36, *[1] * 5]
+
+
 def test_growth_that_jumps_after_all_is_trusted_once():
     start = replace(TWO, num_responses=10, switch_s=6.0)
     climb = [20 + 4 * step for step in range(17)]

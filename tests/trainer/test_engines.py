@@ -64,6 +64,8 @@ def test_the_selector_knows_how_ranks_are_deployed(tiny_model):
 
 def test_what_is_cut_counts_next_to_nothing(tiny_model):
     queueing, cutting = config_of(), config_of(overflow="cut")
+    assert not make_selector(queueing, tiny_model).overflow_is_lost
+    assert make_selector(cutting, tiny_model).overflow_is_lost
     memory = make_memory_model(queueing, tiny_model)
     speed = UnmeasuredThroughput(memory=memory)
     assert judge_speed(queueing, memory, speed) is speed

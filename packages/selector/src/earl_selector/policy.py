@@ -40,7 +40,8 @@ class SelectorPolicy:
     - Unless contexts clearly climb (`find_growth`): then the load returns where their line fills
       the small degree, and only the two switches have to be earned until there. A jump that comes
       nevertheless costs one rollout and two switches more than staying would have, once: from then
-      on it has been seen, and has to be earned.
+      on it has been seen, and has to be earned. Where what overflows is lost that is too much, and
+      no line is trusted.
     - Queueing costs time and is priced by the throughput model. A degree that cannot hold one
       context of full length is never used: there an engine runs out of memory. One that the
       engine did not take (`SelectorState.refuse`) is left out while another holds the forecast.
@@ -107,6 +108,8 @@ class SelectorPolicy:
     charges_ranks: bool = False
     """Whether devices that idle are of use to others: degrees are then compared by time x devices
     in use, as by tokens per second and device."""
+    overflow_is_lost: bool = False
+    """Whether contexts beyond the capacity are cut, instead of waiting."""
     fleet: Fleet = field(init=False, repr=False, compare=False)
     """The engines that the devices form at each degree."""
 
@@ -289,7 +292,7 @@ class SelectorPolicy:
 
         Lost is the first rollout that wants the current degree back; until one has been seen, all
         responses of full length, as nothing else is known of what may come. Nothing is lost where
-        the growth of contexts tells beforehand when that will be.
+        contexts wait and their growth tells beforehand when that will be.
         """
         if state.tp is None or state.tp not in past_s or not state.reports:
             return 1.0, 0.0
@@ -297,7 +300,7 @@ class SelectorPolicy:
         lost_s = next((loss_s for loss_s in reversed(losses_s) if loss_s >= 0.0), None)
         if lost_s is None:
             num_steps = self._foresee_steps(state, outlook, tp)
-            if num_steps is not None:
+            if num_steps is not None and not self.overflow_is_lost:
                 return float(num_steps), 0.0
             longest = state.reports[-1].average_load[0], self.max_context_tokens
             lost_s = self._cost_s(tp, *longest) - self._cost_s(state.tp, *longest)

@@ -101,6 +101,7 @@ def _make_policy(
             deployment=deployment,
             # Ranks that idle are free for others.
             charges_ranks=deployment is Deployment.SINGLE,
+            overflow_is_lost=config.rollout.overflow == "cut",
         )
     check_degrees(memory, rules.tp_degrees, num_devices=num_devices, max_context_tokens=limit)
     if rules.policy == "earl":
