@@ -41,8 +41,9 @@ beartype_packages(
     PACKAGES,
     conf=BeartypeConf(
         claw_is_pep526=False,
-        # Numba compiles what it finds, and cannot compile a check.
-        claw_skip_package_names=("earl_envs.kernels",),
+        # Numba compiles what it finds, and cannot compile a check; the other names a type that it
+        # imports when it needs it.
+        claw_skip_package_names=("earl_envs.kernels", "earl_trainer.cli.profile"),
     ),
 )
 
