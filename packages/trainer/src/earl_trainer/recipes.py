@@ -67,7 +67,7 @@ RECIPES: dict[str, RunConfig] = {
             rollout=RolloutConfig(
                 num_episodes=64, group_size=8, max_reply_tokens=8, max_context_tokens=512
             ),
-            learner=LearnerConfig(num_steps=20, lr=4e-5, max_microbatch_tokens=1536),
+            learner=LearnerConfig(num_steps=20, lr=4e-5, max_microbatch_tokens=1024),
             selector=SelectorConfig(memory_bytes=4 * 1024**3),
             tracking=TrackingConfig(checkpoint_every_steps=20, keep_checkpoints=1),
         ),

@@ -15,6 +15,7 @@ from earl_trainer.experience.packing import Bins, PackingFunction, pack_fewest_f
 from earl_trainer.learner.objective import WEIGHTS, Objective
 from earl_trainer.learner.optimizer import MasterAdamW
 from earl_trainer.models.attention import use_attention
+from earl_trainer.models.heap import give_back_heap
 from earl_trainer.types import RunFailedError
 from earl_trainer.workers.group import ALONE, Group
 
@@ -101,6 +102,7 @@ class Learner:
         applied: list[dict[str, float]] = []
         for rows in minibatches:
             minibatch = batch.select(rows)
+            give_back_heap()
             metrics = _add_up(self._workers.all_gather(self.accumulate(minibatch)))
             done += minibatch.num_tokens
             on_minibatch(done, total)
