@@ -18,6 +18,7 @@ from trl_trainers import (
     GivenModel,
     Inputs,
     Outputs,
+    always,
     make_arguments,
     make_trainer,
     pad_rows,
@@ -160,7 +161,7 @@ def grpo_scores(
     trainer = make_trainer(
         "trl.trainer.grpo_trainer",
         "GRPOTrainer",
-        _generate=lambda _: generated,
+        _generate=always(generated),
         num_iterations=1,
         scale_rewards=scale,
         multi_objective_aggregation="sum_then_normalize",
@@ -194,7 +195,7 @@ def rloo_advantages(inputs: Inputs, **settings: Any) -> list[float]:  # noqa: AN
     trainer = make_trainer(
         "trl.trainer.rloo_trainer",
         "RLOOTrainer",
-        _generate=lambda _: ([[1]] * len(LENGTHS), ids, ids),
+        _generate=always(([[1]] * len(LENGTHS), ids, ids)),
         ref_model=models["reference_logprobs"],
         reward_clip_range=None,
         **_scoring(inputs, models["old_logprobs"]),
@@ -230,7 +231,7 @@ def _scoring(inputs: Inputs, model: GivenModel) -> dict[str, Any]:
     return {
         "model": model,
         "args": make_arguments(per_device_train_batch_size=len(LENGTHS)),
-        "_calculate_rewards": lambda *_: torch.tensor(rewards)[:, None],
+        "_calculate_rewards": always(torch.tensor(rewards)[:, None]),
         "reward_weights": torch.ones(1),
         "reward_func_names": ["given"],
         "num_generations": GROUP_SIZE,

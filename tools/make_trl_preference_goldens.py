@@ -7,7 +7,7 @@ for that alone. Every number comes out of a method of one of its trainers.
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +19,7 @@ from trl_trainers import (
     GivenModel,
     Inputs,
     Outputs,
+    always,
     make_arguments,
     make_trainer,
     pad_rows,
@@ -43,16 +44,22 @@ Loss = Callable[[Tensor, int], Tensor]
 
 
 def draw_inputs(rng: random.Random) -> Inputs:
-    """Draw answers by the sums of their log-probs, and KTO's mismatched ones by their log-ratios."""
-    inputs: dict[str, list[Any]] = {"mismatched": [round(rng.gauss(0.2, 0.5), 4) for _ in range(NUM_PAIRS)]}
+    """Draw answers by the sums of their log-probs, and KTO's mismatched ones by log-ratios."""
+
+    def drawn(spread: float, centre: Sequence[float]) -> list[float]:
+        return [round(value + rng.gauss(0.0, spread), 4) for value in centre]
+
+    inputs: dict[str, list[Any]] = {"mismatched": drawn(0.5, [0.2] * NUM_PAIRS)}
     for side in SIDES:
         num_tokens = [rng.randint(1, 6) for _ in range(NUM_PAIRS)]
-        means = [-abs(rng.gauss(0.0, 1.0)) - 0.02 for _ in range(NUM_PAIRS)]
-        sums = [mean * count for mean, count in zip(means, num_tokens, strict=True)]
+        sums = [
+            round((-abs(mean) - 0.02) * count, 4)
+            for mean, count in zip(drawn(1.0, [0.0] * NUM_PAIRS), num_tokens, strict=True)
+        ]
         inputs |= {
             f"{side}_tokens": num_tokens,
-            f"{side}_logprobs": [round(total, 4) for total in sums],
-            f"{side}_reference": [round(min(total + rng.gauss(0.0, 1.0), -0.01), 4) for total in sums],
+            f"{side}_logprobs": sums,
+            f"{side}_reference": [min(total, -0.01) for total in drawn(1.0, sums)],
         }
     return inputs
 
@@ -96,7 +103,7 @@ def kto(inputs: Inputs) -> Outputs:
         beta=CONSTANTS["beta"],
         desirable_weight=CONSTANTS["desirable_weight"],
         undesirable_weight=CONSTANTS["undesirable_weight"],
-        _compute_kl_logps=lambda *_: torch.tensor(inputs["mismatched"]),
+        _compute_kl_logps=always(torch.tensor(inputs["mismatched"])),
     )
     batch = _batch(counts) | {
         "label": torch.tensor([True] * NUM_PAIRS + [False] * NUM_PAIRS),
@@ -120,8 +127,8 @@ def reward_losses(inputs: Inputs) -> Outputs:
 
     def loss(rewards: Tensor, _: int) -> Tensor:
         margin = torch.tensor([REWARD_CONSTANTS["margin"]])
-        answering = lambda **_: SimpleNamespace(logits=rewards[:, None])  # noqa: E731
-        return trainer.compute_loss(answering, {"margin": margin})
+        model = always(SimpleNamespace(logits=rewards[:, None]))
+        return trainer.compute_loss(model, {"margin": margin})
 
     return _losses_and_gradients(inputs["chosen"], inputs["rejected"], loss)
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -72,6 +72,15 @@ def make_arguments(**values: Any) -> Any:  # noqa: ANN401 - stands for one of tr
         steps_per_generation=1,
         **values,
     )
+
+
+def always(answer: Any) -> Callable[..., Any]:  # noqa: ANN401 - whatever trl expects there
+    """Return a method that answers alike whatever it is asked."""
+
+    def method(*_: Any, **__: Any) -> Any:  # noqa: ANN401
+        return answer
+
+    return method
 
 
 def pad_rows(values: Tensor, lengths: Sequence[int]) -> Tensor:

@@ -21,6 +21,11 @@ def test_a_given_model_answers_with_what_it_was_given(load_tool):
     assert not answer.mean_logits.requires_grad
 
 
+def test_a_method_answers_alike_whatever_it_is_asked(load_tool):
+    method = load_tool("trl_trainers").always(3)
+    assert method() == method(1, mode="train") == 3
+
+
 def test_a_golden_says_which_versions_it_is_of(load_tool, monkeypatch, tmp_path):
     tool = load_tool("trl_trainers")
     monkeypatch.setattr(tool, "version", lambda name: f"{len(name)}.0")
