@@ -102,9 +102,7 @@ def compute(inputs: Inputs) -> Outputs:
         "advantages": {scale: grpo_scores(inputs, scale=scale)[0] for scale in scales},
         "rloo_advantages": rloo_advantages(inputs, **first),
         "rloo_whitened": rloo_advantages(inputs, **first | {"normalize_advantages": True}),
-        "rloo_penalised": rloo_advantages(
-            inputs, **first | {"beta": CONSTANTS["kl_coefficient"]}
-        ),
+        "rloo_penalised": rloo_advantages(inputs, **first | {"beta": CONSTANTS["kl_coefficient"]}),
         "rloo_loss": rloo_loss(inputs, clip),
     }
 

@@ -149,8 +149,7 @@ def _dpo(inputs: Inputs, loss_type: str) -> Loss:
             precompute_ref_logps=True,
         )
         batch = _batch(counts) | {
-            f"ref_{side}_logps": torch.tensor([inputs[f"{side}_reference"][pair]])
-            for side in SIDES
+            f"ref_{side}_logps": torch.tensor([inputs[f"{side}_reference"][pair]]) for side in SIDES
         }
         return trainer.compute_loss(model, batch)
 

@@ -35,9 +35,7 @@ def test_the_clipped_error_is_half_of_torchrls():
     golden = json.loads((Path(__file__).parent / "golden" / "torchrl.json").read_text())
     given = {name: torch.tensor(values) for name, values in golden["inputs"].items()}
     old = given["values"][:-1]
-    inputs = ValueInputs(
-        values=old + given["log_ratios"], old_values=old, returns=given["rewards"]
-    )
+    inputs = ValueInputs(values=old + given["log_ratios"], old_values=old, returns=given["rewards"])
     loss, is_clipped = clipped_value_loss(inputs, clip=golden["constants"]["clip"])
     assert 0 < is_clipped.sum() < len(is_clipped)
     assert (2.0 * loss).tolist() == pytest.approx(golden["outputs"]["value_loss"], abs=1e-5)
