@@ -85,7 +85,20 @@ def by_torchrl(inputs: dict[str, list[float]]) -> dict[str, list[float]]:
         rho_thresh=1.0,
         c_thresh=1.0,
     )
+    # Of a critic that has moved by the log-ratios and should have said the rewards.
+    old_values = values[:-1]
+    new_values = old_values + column("log_ratios")
+    objectives = _load("torchrl.objectives.utils")
+    value_loss, _ = objectives._clip_value_loss(
+        old_values,
+        new_values,
+        torch.tensor(CLIP),
+        rewards,
+        objectives.distance_loss(new_values, rewards, "l2"),
+        "l2",
+    )
     return {
+        "value_loss": value_loss[:, 0].tolist(),
         "gae": advantages[:, 0].tolist(),
         "gae_returns": returns[:, 0].tolist(),
         "vtrace_advantages": trace[:, 0].tolist(),

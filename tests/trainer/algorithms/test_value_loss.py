@@ -1,3 +1,6 @@
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from earl_trainer.algorithms.value_loss import ValueInputs, clipped_value_loss
@@ -26,6 +29,16 @@ def test_the_clipped_error_and_its_gradient_equal_the_table():
     assert loss.tolist() == pytest.approx(losses, rel=1e-5)
     assert inputs.values.grad.tolist() == pytest.approx(gradients, rel=1e-5)
     assert is_clipped.tolist() == [float(flag) for flag in clipped]
+
+
+def test_the_clipped_error_is_half_of_torchrls():
+    golden = json.loads((Path(__file__).parent / "golden" / "torchrl.json").read_text())
+    given = {name: torch.tensor(values) for name, values in golden["inputs"].items()}
+    old = given["values"][:-1]
+    inputs = ValueInputs(values=old + given["log_ratios"], old_values=old, returns=given["rewards"])
+    loss, is_clipped = clipped_value_loss(inputs, clip=golden["constants"]["clip"])
+    assert 0 < is_clipped.sum() < len(is_clipped)
+    assert (2.0 * loss).tolist() == pytest.approx(golden["outputs"]["value_loss"], abs=1e-5)
 
 
 def test_without_a_clip_it_is_plain_regression():

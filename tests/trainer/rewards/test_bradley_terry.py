@@ -1,6 +1,8 @@
 """The loss of a reward model, number for number, and that it is learned by."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,6 +25,19 @@ def test_the_loss_is_that_of_the_formula():
     assert found.tolist() == pytest.approx(expected, abs=1e-6)
     far = bradley_terry(torch.tensor([-1e4]), torch.tensor([1e4]))
     assert far.item() == 2e4
+
+
+def test_the_loss_and_its_gradients_are_those_of_trl():
+    golden = json.loads((Path(__file__).parent / "golden" / "trl.json").read_text())
+    inputs, expected = golden["inputs"], golden["outputs"]
+    chosen, rejected = (
+        torch.tensor(inputs[side], requires_grad=True) for side in ("chosen", "rejected")
+    )
+    losses = bradley_terry(chosen, rejected, **golden["constants"])
+    losses.sum().backward()
+    assert losses.tolist() == pytest.approx(expected["loss"], rel=1e-5)
+    assert chosen.grad.tolist() == pytest.approx(expected["chosen_gradient"], rel=1e-5)
+    assert rejected.grad.tolist() == pytest.approx(expected["rejected_gradient"], rel=1e-5)
 
 
 def line(*token_ids):

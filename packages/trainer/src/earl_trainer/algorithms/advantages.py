@@ -44,7 +44,8 @@ def leave_one_out(scores: Scores) -> Float[Tensor, " episodes"]:
     """How much better an episode did than the others of its group.
 
     A_i = r_i - mean_{j != i}(r_j) = n / (n - 1) (r_i - mean(r_g)) (RLOO, Ahmadian et al.,
-    arXiv:2402.14740). A single episode, where n failed or were left out, gets exactly 0.
+    arXiv:2402.14740). A single episode, where n failed or were left out, gets exactly 0. TRL has
+    the same of rewards that are already less the sum of their KL penalties.
     """
     centred, _, sizes = _group_moments(scores.rewards.double(), scores.groups)
     return (centred * sizes / (sizes - 1.0).clamp(min=1.0)).float()
@@ -123,7 +124,8 @@ def divide_by_group_std(
     """Divide by the standard deviation of the rewards of each episode's group.
 
     The denominator of GRPO (DeepSeekMath, arXiv:2402.03300, section 4.1.2): the biased std, in two
-    passes. TRL and verl take the unbiased one and add 1e-4 or 1e-6 to it. Deviation from all:
+    passes. TRL and verl take the unbiased one and add 1e-4 or 1e-6 to it. With the biased one the
+    advantages of a group have the mean square 1 whatever its size. Deviation from all:
     groups whose std is below 1e-3, single episodes among them, get exactly 0 instead of a division
     by almost nothing.
     """

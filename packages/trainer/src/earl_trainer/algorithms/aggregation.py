@@ -22,7 +22,8 @@ def token_mean(
 ) -> Weights:
     """Weigh all trained tokens of the mini-batch alike.
 
-    w_t = m_t, to be divided by sum(m) (DAPO, arXiv:2503.14476, eq. 8).
+    w_t = m_t, to be divided by sum(m) (DAPO, arXiv:2503.14476, eq. 8; TRL's `dapo`). TRL's `bnpo`
+    divides by the tokens of each micro-batch, so that the split changes the gradient.
 
     Args:
         mask: [tokens] of all rows one after the other.
@@ -38,8 +39,9 @@ def sequence_mean(
 ) -> Weights:
     """Weigh all rows alike: w_t = m_t / |m_i|, to be divided by the rows with a trained token.
 
-    GRPO's own aggregation (DeepSeekMath, arXiv:2402.03300, eq. 3); tokens of long replies count
-    less.
+    GRPO's own aggregation (DeepSeekMath, arXiv:2402.03300, eq. 3; TRL's `grpo`); tokens of long
+    replies count less. TRL divides by all rows: there a row of which nothing is trained makes the
+    step smaller, as if it had been learned from.
 
     Args:
         mask: [tokens] of all rows one after the other.
@@ -70,9 +72,9 @@ def sequence_sum(
 def sequence_sum_over(max_tokens: int) -> AggregationFunction:
     """Add up the tokens of a row and divide by a constant: w_t = m_t / L, divided by the rows.
 
-    Dr.GRPO's (arXiv:2503.20783; TRL's `dr_grpo`), which no length biases. verl's
-    `seq-mean-token-sum-norm` leaves out the division by the rows, so that its step grows with the
-    batch; here a batch of twice as many rows has the same mean.
+    Dr.GRPO's (arXiv:2503.20783; TRL's `dr_grpo`, there with all rows), which no length biases.
+    verl's `seq-mean-token-sum-norm` leaves out the division by the rows, so that its step grows
+    with the batch; here a batch of twice as many rows has the same mean.
 
     Args:
         max_tokens: L.

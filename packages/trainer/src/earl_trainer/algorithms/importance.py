@@ -50,7 +50,9 @@ class WeightRules:
     """Which importance weights are believed.
 
     Weights are constants of the loss. A token whose weight is 0 still counts in what the loss is
-    divided by: else those that are left would weigh the more.
+    divided by: else those that are left would weigh the more. TRL has the same weights by token and
+    by sequence; its truncation may also bring smaller ones up, which would overstate what the
+    policy has turned away from.
     """
 
     level: str = "token"

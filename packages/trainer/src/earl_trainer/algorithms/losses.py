@@ -76,7 +76,9 @@ def clipped_policy_loss(inputs: LossInputs, settings: LossSettings) -> LossOutpu
     rho_t = pi / pi_centre and w constant (Schulman et al., arXiv:1707.06347, eq. 7; DeepSeekMath,
     arXiv:2402.03300, eq. 3). With the centre pi_prox and w = pi_prox / pi_b it is the decoupled
     objective of AReaL (arXiv:2505.24298, eq. 5). With a dual clip c the loss of a negative
-    advantage is at most -c A (Ye et al., arXiv:1912.09729).
+    advantage is at most -c A (Ye et al., arXiv:1912.09729); TRL's `delta` bounds rho_t itself,
+    which is the same for any c of at least 1 + eps_high. TRL's RLOO has one ratio for a row, the
+    product of its tokens'; its variance grows with the length, so RLOO has rho_t here too.
     """
     centre = _centre(inputs, settings)
     ratio = log_ratio(inputs.logprobs, centre.logprobs).exp()
@@ -88,7 +90,8 @@ def sequence_policy_loss(inputs: LossInputs, settings: LossSettings) -> LossOutp
 
     s = exp(mean_t log(pi / pi_centre)), and token t's ratio is sg(s) pi / sg(pi): of the value s,
     with the token's own gradient (Zheng et al., arXiv:2507.18071, eq. 7 and 13). Summed with
-    `sequence-mean` it is their sequence-level objective.
+    `sequence-mean` it is their sequence-level objective, which TRL has; unlike that it leaves
+    every token an advantage of its own.
     """
     centre = _centre(inputs, settings)
     mean = mean_over_row(
@@ -104,8 +107,9 @@ def clipped_weight_loss(inputs: LossInputs, settings: LossSettings) -> LossOutpu
     """CISPO: a policy gradient whose importance weight is clipped, and never the gradient.
 
     L_t = -w sg(clip(rho_t, 1 - eps_low, 1 + eps_high)) A log pi (MiniMax-M1, arXiv:2506.13585,
-    section 3.1). The paper bounds the weight from above alone; verl
-    bounds both sides by PPO's epsilons, TRL takes eps_high as the bound itself.
+    section 3.1). The paper bounds the weight from above alone; verl bounds both sides by PPO's
+    epsilons, TRL takes eps_high as the bound itself. Here epsilons count from 1 as in every other
+    loss, and an eps_low of 1 is no bound below.
     """
     centre = _centre(inputs, settings)
     ratio = log_ratio(inputs.logprobs.detach(), centre.logprobs).exp()
@@ -180,7 +184,9 @@ def _complete(
 ) -> LossOutputs:
     """Weigh a surrogate, and add what holds for all: the KL term and the entropy bonus.
 
-    The gradient of the entropy is its own, not that of a sample of it.
+    The gradient of the entropy is its own, not that of a sample of it. TRL takes the mean of the
+    entropy over tokens whatever is done with the losses; here all terms of a token are summed
+    alike, so that their proportion does not depend on the length.
     """
     if settings.correction.weighted:
         loss = centre.weights * loss

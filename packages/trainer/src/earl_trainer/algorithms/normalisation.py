@@ -18,8 +18,9 @@ def whiten(
 
     (A - mean) / std (REINFORCE++, Hu et al., arXiv:2501.03262; PPO in Huang et al., "The 37
     Implementation Details of Proximal Policy Optimization", 2022, detail 7, there per mini-batch),
-    with the biased std in two passes. TRL and verl add 1e-8 to the variance. Deviation: with a std
-    below 1e-3 all get exactly 0.
+    with the biased std in two passes: the mean square is 1 whatever the number. verl adds 1e-8 to
+    an unbiased variance; TRL's `normalize_advantages` adds 1e-4 to an unbiased std over episodes.
+    Deviation from both: with a std below 1e-3 all get exactly 0.
 
     TRL's `scale_rewards="batch"` instead divides rewards less their group's mean by the std of the
     step's rewards; taking off the mean of tokens as well keeps long replies from weighing more.

@@ -24,8 +24,9 @@ def clipped_value_loss(
 
     L_t = max((V - R)^2, (clip(V, V_old - eps, V_old + eps) - R)^2) / 2: PPO's value loss as in its
     first implementation (Huang et al., "The 37 Implementation Details of Proximal Policy
-    Optimization", 2022, detail 9). torchrl and rlax leave out the half or the clip; verl and TRL
-    have this one.
+    Optimization", 2022, detail 9). verl has this one, and so had TRL until it gave up PPO; torchrl
+    leaves out the half, rlax the clip. With the half the gradient of an unclipped value is its
+    error, as it is without a clip.
 
     Args:
         inputs: Per token.

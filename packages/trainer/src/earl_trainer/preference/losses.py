@@ -72,7 +72,9 @@ def dpo(chosen: Answer, rejected: Answer, settings: PreferenceSettings) -> PairL
     L = -(1 - eps) log sigma(h) - eps log sigma(-h) with h = r_w - r_l and the implicit reward
     r = beta (log pi(y | x) - log pi_ref(y | x)) (Rafailov et al., arXiv:2305.18290, eq. 7 for
     eps = 0; Mitchell, "A note on DPO with noisy preferences", 2023, eq. 3). At pi = pi_ref it is
-    log 2.
+    log 2. For noisy labels TRL's DPO has `robust` instead, (-(1 - eps) log sigma(h) +
+    eps log sigma(-h)) / (1 - 2 eps) (Chowdhury et al., arXiv:2403.00409): unbiased, but falling
+    without bound as h grows, where this one has its least at sigma(h) = 1 - eps.
 
     Args:
         chosen: The better answers.
@@ -110,7 +112,8 @@ def simpo(chosen: Answer, rejected: Answer, settings: PreferenceSettings) -> Pai
     """Simple preference optimisation: mean log-probs in place of a reference, and a margin.
 
     L = -log sigma(r_w - r_l - gamma) with r = beta / |y| log pi(y | x) (Meng et al.,
-    arXiv:2405.14734, eq. 6). TRL writes beta (r_w - r_l - gamma'), gamma' = gamma / beta.
+    arXiv:2405.14734, eq. 6). TRL's `simpo_gamma` is gamma too, though it adds CPO's likelihood term
+    unless told otherwise, which SimPO has not.
 
     Args:
         chosen: The better answers.
@@ -128,7 +131,9 @@ def orpo(chosen: Answer, rejected: Answer, settings: PreferenceSettings) -> Pair
 
     L = -a_w - beta log sigma(log odds(y_w) - log odds(y_l)) with a = log pi(y | x) / |y| and
     odds = e^a / (1 - e^a) (Hong et al., arXiv:2403.07691, eqs. 4-7, where beta is called lambda).
-    a is kept below -1e-6: the odds of an answer that is certain are infinite.
+    a is kept below -1e-6: the odds of an answer that is certain are infinite. TRL's likelihood is
+    the mean over all tokens of a batch, prompts included; here it is each answer's own, so that
+    pairs count alike whatever their length.
 
     Args:
         chosen: The better answers.
@@ -157,7 +162,7 @@ def kto(
 
     L = lambda_D (1 - sigma(beta (h - z))) for good answers and lambda_U (1 - sigma(beta (z - h)))
     for bad ones, h = log pi(y | x) - log pi_ref(y | x) (Ethayarajh et al., arXiv:2402.01306, eq. 8,
-    less the constant lambda_y of its value function).
+    less the constant lambda_y of its value function; TRL has the same).
 
     Args:
         answer: All answers.
