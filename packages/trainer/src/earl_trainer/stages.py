@@ -6,17 +6,21 @@ from pathlib import Path
 from typing import Final, final
 
 import torch
+from earl_dispatch import Columns
 from transformers import PreTrainedModel
 
 from earl_trainer.experience.estimator import Estimator, Untouched
 from earl_trainer.experience.mixing import REPLAY_FILE, Experience
+from earl_trainer.experience.samples import reply_rewards_of
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.guards.reward_normaliser import RewardNormaliser
 from earl_trainer.learner.critic import ActorCritic
 from earl_trainer.learner.learner import AbsentLearner, Learner
+from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rollout.collection import Collection
 from earl_trainer.run_state import RunState
+from earl_trainer.types import EpisodeSummary
 
 LEARNER_FILE: Final = "learner.pt"
 SAVED_FILES: Final = (LEARNER_FILE, REPLAY_FILE)
@@ -38,9 +42,31 @@ class Stages:
     critic: PreTrainedModel | None
     """What to expect, where the algorithm asks."""
 
-    def scale(self, rewards: Sequence[float | None]) -> Sequence[float | None]:
-        """Return the rewards that advantages are estimated from."""
-        return self.normaliser.normalise(rewards)
+    def estimate(
+        self,
+        columns: Columns,
+        episodes: Sequence[EpisodeSummary],
+        rewards: Sequence[float | None],
+        config: RewardConfig,
+    ) -> Columns:
+        """Estimate advantages from rewards, normalised first where the run asks for it.
+
+        What belongs to replies is divided by the spread as its episode's reward is. A mean that is
+        taken off belongs to no reply: it is taken off the rest.
+
+        Args:
+            columns: Of the episodes.
+            episodes: [E].
+            rewards: [E].
+            config: The rules that made the rewards.
+        """
+        of_replies = reply_rewards_of(episodes, config)
+        normalised = self.normaliser.normalise(rewards)
+        if self.normaliser.figures:
+            (unit,) = self.normaliser.statistics.normalise([1.0], centre=False)
+            assert unit is not None
+            of_replies = [[unit * part for part in parts] for parts in of_replies]
+        return self.estimator.estimate(columns, episodes, normalised, of_replies)
 
     @property
     def preparation_figures(self) -> dict[str, float]:
