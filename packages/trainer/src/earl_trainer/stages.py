@@ -51,21 +51,15 @@ class Stages:
     ) -> Columns:
         """Estimate advantages from rewards, normalised first where the run asks for it.
 
-        What belongs to replies is divided by the spread as its episode's reward is. A mean that is
-        taken off belongs to no reply: it is taken off the rest.
-
         Args:
             columns: Of the episodes.
             episodes: [E].
             rewards: [E].
             config: The rules that made the rewards.
         """
-        of_replies = reply_rewards_of(episodes, config)
-        normalised = self.normaliser.normalise(rewards)
-        if self.normaliser.figures:
-            (unit,) = self.normaliser.statistics.normalise([1.0], centre=False)
-            assert unit is not None
-            of_replies = [[unit * part for part in parts] for parts in of_replies]
+        normalised, of_replies = normalise_rewards(
+            self.normaliser, rewards, reply_rewards_of(episodes, config)
+        )
         return self.estimator.estimate(columns, episodes, normalised, of_replies)
 
     @property
@@ -95,3 +89,25 @@ class Stages:
     def close(self) -> None:
         """End what goes on between steps."""
         self.collection.close()
+
+
+def normalise_rewards(
+    normaliser: RewardNormaliser,
+    rewards: Sequence[float | None],
+    of_replies: Sequence[Sequence[float]],
+) -> tuple[Sequence[float | None], Sequence[Sequence[float]]]:
+    """Normalise a step's rewards, and what of them belongs to replies.
+
+    Both are divided by one spread. A mean that is taken off belongs to no reply.
+
+    Args:
+        normaliser: Takes the rewards in.
+        rewards: [E].
+        of_replies: [E] of [replies].
+    """
+    normalised = normaliser.normalise(rewards)
+    if not normaliser.figures:
+        return normalised, of_replies
+    (unit,) = normaliser.statistics.normalise([1.0], centre=False)
+    assert unit is not None
+    return normalised, [[unit * part for part in parts] for parts in of_replies]

@@ -15,7 +15,7 @@ TIC_TAC_TOE = "earl/TicTacToe-v0"
 def played(told):
     """Make an episode; every game gives its moves, the seat's replies in it and its score."""
 
-    def make(*games, seat=0, **fields):
+    def make(*games, seat=0, num_games=None):
         first, parts = 0, []
         for moves, num_replies, outcome in games:
             parts.append(
@@ -25,7 +25,7 @@ def played(told):
             )
             first += num_replies
         episode = told(TIC_TAC_TOE, *[""] * first, seat=seat)
-        return replace(episode, games=tuple(parts), num_games=len(parts), **fields)
+        return replace(episode, games=tuple(parts), num_games=num_games or len(parts))
 
     return make
 

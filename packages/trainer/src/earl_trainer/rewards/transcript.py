@@ -42,9 +42,7 @@ class Transcript:
     def replies_of_games(self) -> Sequence[int]:
         """How many of the replies were the seat's in each game."""
         ends = (*(game.first_reply for game in self.games[1:]), len(self.replies))
-        return tuple(
-            end - game.first_reply for game, end in zip(self.games, ends, strict=True)
-        )
+        return tuple(end - game.first_reply for game, end in zip(self.games, ends, strict=True))
 
     @property
     def end_reason(self) -> str:
