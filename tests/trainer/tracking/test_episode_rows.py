@@ -86,7 +86,8 @@ def test_what_functions_found_is_written_down_with_what_failed(make_summary):
 
 
 def test_what_functions_say_of_replies_is_written_down_where_one_does(make_summary):
-    outcomes = {"style": RewardOutcome(value=0.5), "tone": RewardOutcome(value=3.0, parts=(1.0, 2.0))}
+    tone = RewardOutcome(value=3.0, parts=(1.0, 2.0))
+    outcomes = {"style": RewardOutcome(value=0.5), "tone": tone}
     judged = replace(make_summary(), judgement=Judgement(outcomes=outcomes, bonus=3.5))
     row = json.loads(json.dumps(episode_row("earl/TicTacToe-v0", judged, 4.5)))
     assert row["rewards"] == {"style": 0.5, "tone": 3.0}
