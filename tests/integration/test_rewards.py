@@ -97,6 +97,21 @@ def test_the_reward_of_a_function_is_what_is_learned_from(train):
     assert steps[0]["reward/wait_s"] >= 0.0
 
 
+def test_what_replies_did_is_learned_from_where_they_did_it(train):
+    turns = {"algorithm": {"name": "ppo"}, "advantage": {"step": "turn"}}
+    without, _, plain = train("without", turns)
+    shaped, steps, episodes = train("with", turns, {"reward": {"functions": ("value_shaping",)}})
+    first = [row for row in episodes if row["step"] == steps[0]["step"]]
+    for row, before in zip(first, plain, strict=False):
+        # Nobody who begins a game of Tic-Tac-Toe is ahead: over an episode nothing is added.
+        parts = row["reply_rewards"]["value_shaping"]
+        assert len(parts) == len(row["replies"])
+        assert row["rewards"]["value_shaping"] == sum(parts) == 0.0
+        assert row["reward"] == before["reward"]
+    assert any(any(row["reply_rewards"]["value_shaping"]) for row in first)
+    assert not are_equal(without, shaped)
+
+
 def test_a_function_that_fails_now_and_then_costs_only_those_episodes(train):
     _, steps, episodes = train("run", {"reward": {"functions": ("odd_rewards:fail_if_even",)}})
     failed = [row for row in episodes if len(row["moves"]) % 2 == 0]

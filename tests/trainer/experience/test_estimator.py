@@ -11,6 +11,7 @@ from earl_trainer.algorithms.kl import KL_ESTIMATORS, KlController
 from earl_trainer.algorithms.settings import AdvantageSettings, KlPenalty
 from earl_trainer.algorithms.shaping import RewardShaping
 from earl_trainer.algorithms.table import ALGORITHMS
+from earl_trainer.algorithms.trajectories import Discounts
 from earl_trainer.experience.estimator import Estimator
 from earl_trainer.experience.samples import build_columns, rewards_of
 from earl_trainer.rewards.config import RewardConfig
@@ -28,13 +29,15 @@ def numbered(episodes):
     ]
 
 
-def estimated(episodes, rewards, *, name="grpo", settings=GRPO, workers=ALONE, **columns):
+def estimated(
+    episodes, rewards, *, name="grpo", settings=GRPO, workers=ALONE, of_replies=(), **columns
+):
     """The estimator after a step, and what it added."""
     estimator = Estimator(ALGORITHMS[name], settings, num_seats=2, workers=workers)
     rows = build_columns(episodes, RewardConfig())
     rows = replace(rows, per_token={**rows.per_token, **columns})
-    added = estimator.estimate(rows, [episode.summary for episode in episodes], rewards)
-    return estimator, added
+    summaries = [episode.summary for episode in episodes]
+    return estimator, estimator.estimate(rows, summaries, rewards, of_replies)
 
 
 def by_episode(episodes, rewards, **options):
@@ -217,15 +220,15 @@ def turned_row(make_turn, make_episode):
     return make_episode(turns=[make_turn([1, 2], [3]), make_turn([1, 2, 3, 4, 5], [6])])
 
 
-def valued(episode, values, *, last_value=0.0, bootstraps=False, end_reason=None):
-    estimator = Estimator(ALGORITHMS["ppo"], AdvantageSettings(bootstraps=bootstraps), num_seats=2)
+def valued(episode, values, *, last_value=0.0, of_replies=(), **settings):
+    estimator = Estimator(ALGORITHMS["ppo"], AdvantageSettings(**settings), num_seats=2)
     rows = build_columns([episode], RewardConfig())
     rows = replace(
         rows,
         per_token={**rows.per_token, "values": torch.tensor(values)},
         per_row={**rows.per_row, "last_values": torch.tensor([last_value])},
     )
-    return estimator.estimate(rows, [episode.summary], [1.0]).per_token
+    return estimator.estimate(rows, [episode.summary], [1.0], of_replies).per_token
 
 
 def test_values_at_tokens_that_are_not_trained_change_nothing(turned_row):
@@ -258,10 +261,74 @@ def test_only_a_cut_episode_bootstraps_and_only_if_it_is_to(turned_row):
         assert added["advantages"][-1].item() == last
 
 
+PLAIN = AdvantageSettings()
+
+
+def test_no_later_reply_has_credit_for_what_an_earlier_one_got(turned_row):
+    _, rows = estimated(
+        [turned_row], [2.0], name="reinforce++", settings=PLAIN, of_replies=[[1.5, -1.0]]
+    )
+    assert rows.per_token["advantages"].tolist() == [0.0, 0.0, 2.0, 0.0, 0.0, 0.5]
+
+
+def test_gae_sees_parts_where_they_fall_by_token_and_by_turn(make_turn, make_episode):
+    turns = [make_turn([1, 2], [3, 4]), make_turn([1, 2, 3, 4, 5], [6, 7])]
+    episode = make_episode(turns=turns)
+    values = [9.0, 9.0, 0.5, 0.25, 9.0, 1.0, 0.5]
+    for by_turn, expected in (
+        # With lambda 0 an advantage is r + V' - V; the reward is 1, of which 0.75 is the first's.
+        (False, [0.25 - 0.5, 0.75 + 1.0 - 0.25, 0.5 - 1.0, 0.25 - 0.5]),
+        (True, [0.75 + 1.0 - 0.5] * 2 + [0.25 - 1.0] * 2),
+    ):
+        discounts = Discounts(trace_decay=0.0, by_turn=by_turn)
+        added = valued(episode, values, discounts=discounts, of_replies=[[0.75, 0.0]])
+        advantages = added["advantages"][[2, 3, 5, 6]].tolist()
+        assert advantages == expected, by_turn
+
+
+def test_parts_are_scaled_and_bounded_with_their_reward(turned_row):
+    def advantages(reward, parts, **shaping):
+        settings = AdvantageSettings(shaping=RewardShaping(**shaping))
+        _, rows = estimated(
+            [turned_row], [reward], name="reinforce++", settings=settings, of_replies=[parts]
+        )
+        return rows.per_token["advantages"][[2, 5]].tolist()
+
+    assert advantages(2.0, [0.5, 1.0], scale=2.0) == [4.0, 3.0]
+    assert advantages(2.0, [0.5, 1.0], scale=2.0, max_abs=1.0) == [1.0, 0.75]
+    assert advantages(-2.0, [0.5, 1.0], scale=2.0, max_abs=1.0) == [-1.0, -1.25]
+    # The penalty for a context of 6 tokens of 6 is nobody's but the end's.
+    assert advantages(2.0, [0.5, 1.0], max_tokens=6, overlong_share=0.5) == [1.0, 0.5]
+
+
+def test_parts_are_compared_within_the_group_and_one_of_one_episode_says_nothing(turned_row):
+    episodes = numbered([turned_row] * 3)
+    episodes[2] = replace(episodes[2], start=replace(episodes[2].start, group=4))
+    parts = [[1.0, 0.0], [0.0, 0.0], [7.0, 7.0]]
+    _, rows = estimated(episodes, [3.0, 1.0, 9.0], of_replies=parts)
+    # Scores of 1 and -1, as the std is 1; the first replies had half a point more and less.
+    advantages = rows.per_token["advantages"].reshape(3, 6)[:, [2, 5]]
+    assert advantages.tolist() == [[1.0, 0.5], [-1.0, -0.5], [0.0, 0.0]]
+
+
+def parts_of(episodes):
+    """Rewards of replies that differ from episode to episode; none of one that failed."""
+    return [
+        () if episode.summary.failed else [0.25 * episode.start.episode, 0.5][-len(episode.turns) :]
+        for episode in episodes
+    ]
+
+
 def advantages_on_every_rank(parts, rewards, name, settings):
     rank = dist.get_rank()
-    workers = Group(rank=rank, size=dist.get_world_size(), process_group=dist.group.WORLD)
-    _, rows = estimated(parts[rank], rewards[rank], name=name, settings=settings, workers=workers)
+    _, rows = estimated(
+        parts[rank],
+        rewards[rank],
+        name=name,
+        settings=settings,
+        workers=Group(rank=rank, size=dist.get_world_size(), process_group=dist.group.WORLD),
+        of_replies=parts_of(parts[rank]),
+    )
     return rows.per_token["advantages"].tolist(), rows.per_row["group_tokens"].tolist()
 
 
@@ -269,16 +336,16 @@ def advantages_on_every_rank(parts, rewards, name, settings):
     ("name", "settings"),
     [("grpo", GRPO), ("reinforce++", AdvantageSettings(normalisation="batch"))],
 )
-def test_workers_estimate_together_what_one_of_them_would(make_episode, name, settings):
+def test_workers_estimate_together_what_one_of_them_would(make_episode, turned_row, name, settings):
     failed = make_episode(group=1, end_reason=EndReason.ENV_ERROR)
-    episodes = numbered([
-        make_episode(group=2),
-        make_episode(group=1),
-        failed,
-        make_episode(group=1),
-    ])
+    turned = replace(turned_row, start=replace(turned_row.start, group=1))
+    episodes = numbered([make_episode(group=2), turned, failed, turned])
     rewards = [0.25, 1.0, 7.0, 0.0]
-    _, whole = estimated(episodes, rewards, name=name, settings=settings)
+    _, whole = estimated(
+        episodes, rewards, name=name, settings=settings, of_replies=parts_of(episodes)
+    )
+    first, last = whole.per_token["advantages"].split(whole.lengths.tolist())[1][[2, 5]].tolist()
+    assert first != last
     told = run_ranks(
         3,
         advantages_on_every_rank,

@@ -5,6 +5,7 @@ import pytest
 from earl_envs import EndReason, RandomOpponent
 from earl_trainer.experience.samples import (
     build_columns,
+    reply_rewards_of,
     rewards_of,
     split_into_samples,
 )
@@ -208,6 +209,15 @@ def test_what_functions_say_is_added_to_the_weighted_game(make_summary):
     assert rewards_of(episodes, config) == [0.75, 1.25, 5.0, None, 0.5]
     zeroed = RewardConfig(game_weight=0.5, truncation="zero")
     assert rewards_of(episodes, zeroed) == [0.75, 1.25, 0.0, None, 0.5]
+
+
+def test_what_belongs_to_replies_counts_unless_a_cut_episode_is_worth_nothing(make_summary):
+    won, cut = make_summary(), make_summary(end_reason=EndReason.CONTEXT_LIMIT)
+    told = Judgement(outcomes={}, bonus=3.0, parts=(1.0, 2.0))
+    episodes = [replace(won, judgement=told), replace(cut, judgement=told), judged(won, None), won]
+    assert reply_rewards_of(episodes, RewardConfig()) == [(1.0, 2.0), (1.0, 2.0), (), ()]
+    zeroed = RewardConfig(truncation="zero")
+    assert reply_rewards_of(episodes, zeroed) == [(1.0, 2.0), (), (), ()]
 
 
 def test_an_episode_without_a_reward_gives_no_row(make_episode):

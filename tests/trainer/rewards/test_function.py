@@ -63,3 +63,16 @@ def test_a_failure_leaves_the_episode_out_or_counts_nothing():
     assert weigh(outcomes, FUNCTIONS, "drop").bonus is None
     assert weigh(outcomes, FUNCTIONS, "zero").bonus == 1.5
     assert weigh(outcomes, FUNCTIONS, "zero").detail == "reward second: error: KeyError: 3"
+
+
+def test_what_is_said_of_replies_is_added_reply_by_reply_and_a_failure_says_nothing_of_them():
+    parted = RewardOutcome(value=3.0, parts=(1.0, 2.0))
+    other = RewardOutcome(value=-0.5, parts=(0.5, -1.0))
+    judgement = weigh({"first": parted, "second": other}, FUNCTIONS, "drop")
+    assert judgement.bonus == 2.5
+    assert judgement.parts == (-0.5, 3.0)
+    whole = weigh({"first": parted, "second": RewardOutcome(value=4.0)}, FUNCTIONS, "drop")
+    assert (whole.bonus, whole.parts) == (-6.5, (0.5, 1.0))
+    failed = {"first": parted, "second": FAILED}
+    assert weigh(failed, FUNCTIONS, "zero").parts == (0.5, 1.0)
+    assert not weigh(failed, FUNCTIONS, "drop").parts

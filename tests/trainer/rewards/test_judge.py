@@ -50,6 +50,15 @@ def test_each_episode_gets_its_own_judgement_in_any_order(open_judge, said):
     assert [replace(each, judgement=None) for each in judged] == episodes
 
 
+def test_what_is_said_of_replies_is_weighed_and_kept(open_judge, said):
+    judge = open_judge("lengths=0.5", "minus_tokens")
+    episode = said(0, "abc", "d")
+    judge.submit(episode)
+    (judged,) = judge.collect([episode])
+    assert judged.judgement.outcomes["lengths"].parts == (3.0, 1.0)
+    assert (judged.judgement.bonus, judged.judgement.parts) == (2.0 - 4.0, (1.5, 0.5))
+
+
 def test_it_says_whether_it_would_wait_and_how_long_it_did(open_judge, said, wait_until):
     judge = open_judge("sleep")
     quick, slow = said(0, "0"), said(1, "1.0")
@@ -102,4 +111,5 @@ def test_a_transcript_holds_what_the_seat_lived(said):
     assert [game.end_reason for game in written.games] == ["finished", "finished"]
     assert type(written.games[0].end_reason) is str
     assert written.outcome == 0.5
+    assert written.num_games == 2
     assert not written.truncated

@@ -80,6 +80,43 @@ def test_an_error_is_told_and_harms_no_later_job(open_process, transcript):
     assert process.is_usable
 
 
+def test_a_function_may_return_a_number_for_each_reply(open_process, transcript):
+    said = transcript("ab", "", "c")
+    names = "lengths", "lengths_as_array", "lengths_as_tuple"
+    process = open_process(*names)
+    for name in names:
+        outcome = process.run(f"odd_rewards:{name}", said)
+        assert (outcome.value, outcome.parts) == (3.0, (2.0, 0.0, 1.0)), outcome.detail
+
+
+def test_numbers_that_are_not_one_for_each_reply_are_an_error(open_process, transcript):
+    rule = "rewards of replies must be finite numbers with a finite sum, got"
+    said = {
+        "one_too_many": "a function that rewards replies returns a number for each, 2, got 3",
+        "return_matrix": "a reward must be a finite number, got array([[0.]])",
+        "return_nan_for_a_reply": f"{rule} [nan, nan]",
+        "return_text_for_a_reply": f"{rule} ['1.0', '1.0']",
+        "return_huge": f"{rule} [1e+308, 1e+308]",
+        "return_an_endless_list": "RuntimeError: no end",
+    }
+    process = open_process(*said, "lengths")
+    for name, detail in said.items():
+        outcome = process.run(f"odd_rewards:{name}", transcript("a", "b"))
+        assert (outcome.value, outcome.parts) == (None, ())
+        assert outcome.failure is RewardFailure.ERROR
+        assert outcome.detail.startswith(detail)
+    assert process.run("odd_rewards:lengths", transcript("a", "b")).value == 2.0
+
+
+@pytest.mark.parametrize("parts", ['"a"', "[1.0, 2.0]", "[NaN]"])
+def test_a_forged_answer_is_no_reward(open_process, transcript, parts):
+    process = open_process("answer_for_itself")
+    forged = f'{{"number": 1, "parts": {parts}}}'
+    outcome = process.run("odd_rewards:answer_for_itself", transcript(forged))
+    assert outcome.failure is RewardFailure.CRASH
+    assert outcome.detail.startswith("its answer cannot be read")
+
+
 def test_what_a_function_leaves_running_ends_with_its_job(open_process, transcript, find_sleepers):
     process = open_process("leave_a_child")
     assert process.run("odd_rewards:leave_a_child", transcript("61.25")).value == 1.0

@@ -43,11 +43,14 @@ FAILED = RewardOutcome(failure=RewardFailure.TIMEOUT, detail="slow")
 def test_scores_are_added_by_their_weights(make_episode):
     judged = replace(
         make_episode(),
-        judgement=Judgement(outcomes={"length": RewardOutcome(value=3.0)}, bonus=0.25),
+        judgement=Judgement(
+            outcomes={"length": RewardOutcome(value=3.0)}, bonus=0.25, parts=(0.25,)
+        ),
     )
     scorers = Fixed(1.0, 2.0, weight=0.5), Fixed(-1.0, 4.0, name="other", weight=2.0)
     first, second = add_scores([judged, make_episode()], scorers, on_failure="drop")
     assert first.judgement.bonus == 0.25 + 0.5 - 2.0
+    assert first.judgement.parts == (0.25,)
     assert list(first.judgement.outcomes) == ["length", "fixed", "other"]
     assert second.judgement.bonus == 1.0 + 8.0
     assert judgement_metrics([second.judgement])["reward/mean_other"] == 4.0

@@ -85,6 +85,18 @@ def test_what_functions_found_is_written_down_with_what_failed(make_summary):
     assert "rewards" not in episode_row("earl/TicTacToe-v0", plain, 1.0)
 
 
+def test_what_functions_say_of_replies_is_written_down_where_one_does(make_summary):
+    tone = RewardOutcome(value=3.0, parts=(1.0, 2.0))
+    outcomes = {"style": RewardOutcome(value=0.5), "tone": tone}
+    judged = replace(make_summary(), judgement=Judgement(outcomes=outcomes, bonus=3.5))
+    row = json.loads(json.dumps(episode_row("earl/TicTacToe-v0", judged, 4.5)))
+    assert row["rewards"] == {"style": 0.5, "tone": 3.0}
+    assert row["reply_rewards"] == {"tone": [1.0, 2.0]}
+    plain = Judgement(outcomes={"style": RewardOutcome(value=0.5)}, bonus=0.5)
+    row = episode_row("earl/TicTacToe-v0", replace(judged, judgement=plain), 1.5)
+    assert "reply_rewards" not in row
+
+
 @pytest.mark.parametrize("game_id", ["earl/TicTacToe-v0", "earl/KuhnPoker-v0"])
 def test_a_line_replays_to_the_positions_that_were_played(play, game_id):
     plan = grouped_starts(0, step=0, num_episodes=6, group_size=1, num_seats=2, num_games=3)

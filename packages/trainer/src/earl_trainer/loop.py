@@ -55,7 +55,7 @@ def train_step(run: Run, phase: Phase, stages: Stages) -> None:
     with clock.stage("prepare"):
         display.stage("prepare")
         columns = stages.preparer.prepare(columns)
-        columns = stages.estimator.estimate(columns, rollout.summaries, stages.scale(rewards))
+        columns = stages.estimate(columns, rollout.summaries, rewards, config.reward)
         columns = stages.experience.mix(columns, step)
     with clock.stage("dispatch"):
         delivery = stages.feed.send(columns, seed=derive_seed(config.seed, "shuffle", step))

@@ -6,17 +6,21 @@ from pathlib import Path
 from typing import Final, final
 
 import torch
+from earl_dispatch import Columns
 from transformers import PreTrainedModel
 
 from earl_trainer.experience.estimator import Estimator, Untouched
 from earl_trainer.experience.mixing import REPLAY_FILE, Experience
+from earl_trainer.experience.samples import reply_rewards_of
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.guards.reward_normaliser import RewardNormaliser
 from earl_trainer.learner.critic import ActorCritic
 from earl_trainer.learner.learner import AbsentLearner, Learner
+from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rollout.collection import Collection
 from earl_trainer.run_state import RunState
+from earl_trainer.types import EpisodeSummary
 
 LEARNER_FILE: Final = "learner.pt"
 SAVED_FILES: Final = (LEARNER_FILE, REPLAY_FILE)
@@ -38,9 +42,25 @@ class Stages:
     critic: PreTrainedModel | None
     """What to expect, where the algorithm asks."""
 
-    def scale(self, rewards: Sequence[float | None]) -> Sequence[float | None]:
-        """Return the rewards that advantages are estimated from."""
-        return self.normaliser.normalise(rewards)
+    def estimate(
+        self,
+        columns: Columns,
+        episodes: Sequence[EpisodeSummary],
+        rewards: Sequence[float | None],
+        config: RewardConfig,
+    ) -> Columns:
+        """Estimate advantages from rewards, normalised first where the run asks for it.
+
+        Args:
+            columns: Of the episodes.
+            episodes: [E].
+            rewards: [E].
+            config: The rules that made the rewards.
+        """
+        normalised, of_replies = normalise_rewards(
+            self.normaliser, rewards, reply_rewards_of(episodes, config)
+        )
+        return self.estimator.estimate(columns, episodes, normalised, of_replies)
 
     @property
     def preparation_figures(self) -> dict[str, float]:
@@ -69,3 +89,25 @@ class Stages:
     def close(self) -> None:
         """End what goes on between steps."""
         self.collection.close()
+
+
+def normalise_rewards(
+    normaliser: RewardNormaliser,
+    rewards: Sequence[float | None],
+    of_replies: Sequence[Sequence[float]],
+) -> tuple[Sequence[float | None], Sequence[Sequence[float]]]:
+    """Normalise a step's rewards, and what of them belongs to replies.
+
+    Both are divided by one spread. A mean that is taken off belongs to no reply.
+
+    Args:
+        normaliser: Takes the rewards in.
+        rewards: [E].
+        of_replies: [E] of [replies].
+    """
+    normalised = normaliser.normalise(rewards)
+    if not normaliser.figures:
+        return normalised, of_replies
+    (unit,) = normaliser.statistics.normalise([1.0], centre=False)
+    assert unit is not None
+    return normalised, [[unit * part for part in parts] for parts in of_replies]

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from earl_envs import register_game
+from earl_envs import GameRecord, register_game
 from earl_trainer.rewards.transcript import GameTranscript, Transcript
 
 sys.path.append(str(Path(__file__).parent))
@@ -34,3 +34,13 @@ def told():
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def position_after():
+    """Return the state that moves lead to."""
+
+    def play(game_id, moves):
+        return GameRecord(game_id=game_id, seed=3, moves=moves).positions()[-1].state
+
+    return play

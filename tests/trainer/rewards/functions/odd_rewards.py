@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+
 CALLS = []
 
 
@@ -95,6 +97,58 @@ def return_true(transcript):
 
 def return_text(transcript):
     return "1.0"
+
+
+def lengths(transcript):
+    """One number for each reply."""
+    return [len(reply) for reply in transcript.replies]
+
+
+def lengths_as_array(transcript):
+    return np.array(lengths(transcript), dtype=np.float32)
+
+
+def lengths_as_tuple(transcript):
+    return (*map(np.int64, lengths(transcript)),)
+
+
+def one_too_many(transcript):
+    return [1.0, *lengths(transcript)]
+
+
+def return_matrix(transcript):
+    return np.zeros((1, 1))
+
+
+def return_an_endless_list(transcript):
+    class Endless(list):
+        def __iter__(self):
+            raise RuntimeError("no end")
+
+    return Endless(0.0 for _ in transcript.replies)
+
+
+def return_nan_for_a_reply(transcript):
+    return [float("nan") for _ in transcript.replies]
+
+
+def return_huge(transcript):
+    return [1e308 for _ in transcript.replies]
+
+
+def return_text_for_a_reply(transcript):
+    return ["1.0" for _ in transcript.replies]
+
+
+def answer_for_itself(transcript):
+    """Send what the reply says in the place of an answer."""
+    text = transcript.replies[0].encode()
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, len(text).to_bytes(4, "big") + text)
+        except OSError:
+            continue
+    time.sleep(60)
 
 
 def flood(transcript):

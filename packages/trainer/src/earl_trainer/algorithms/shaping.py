@@ -16,6 +16,20 @@ class RewardShaping:
     overlong_share: float = 0.0
     """Share of the longest context, at its end, over which a growing penalty is taken off."""
 
+    def factor(self, reward: float) -> float:
+        """Return what every part of a reward is multiplied with as the whole is scaled and bounded.
+
+        Where the bound holds, that is bounded / reward: all parts shrink alike, and still add up to
+        the whole. The bound is that of the episode; a part alone may be larger. The penalty for a
+        long context is no part of a reply's: it is the end that comes too late.
+
+        Args:
+            reward: Of an episode.
+        """
+        scaled = abs(self.scale * reward)
+        bounded = self.max_abs and scaled > self.max_abs
+        return self.scale * self.max_abs / scaled if bounded else self.scale
+
     def shape(self, reward: float, *, context_tokens: int) -> float:
         """Scale a reward, bound it, and take off the penalty for a context that is nearly too long.
 

@@ -27,8 +27,9 @@ from earl_trainer.algorithms.trajectories import TrajectoryFunction, gae, reward
 class Algorithm:
     """What distinguishes one algorithm from another; the loop is the same for all.
 
-    An episode's reward is compared with a baseline, put on its last trained token, summed or
-    bootstrapped backwards along the trajectory, normalised, and enters the loss of every token.
+    An episode's reward is compared with a baseline, put on its last trained token, or in parts on
+    those of its replies, summed or bootstrapped backwards along the trajectory, normalised, and
+    enters the loss of every token. Baselines are affine in rewards.
     """
 
     name: str

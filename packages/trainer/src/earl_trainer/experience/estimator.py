@@ -15,9 +15,22 @@ from earl_trainer.algorithms.settings import AdvantageSettings
 from earl_trainer.algorithms.table import Algorithm
 from earl_trainer.algorithms.trajectories import Trajectories
 from earl_trainer.experience.mismatch import mismatch_figures
+from earl_trainer.experience.reply_rewards import compare_replies, place_rewards
 from earl_trainer.experience.trained_tokens import TrainedTokens
-from earl_trainer.types import EpisodeSummary, RunFailedError
+from earl_trainer.types import EpisodeStart, EpisodeSummary, RunFailedError
 from earl_trainer.workers.group import ALONE, Group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fact:
+    """What workers tell one another of an episode."""
+
+    start: EpisodeStart
+    truncated: bool
+    reward: float
+    """Shaped."""
+    of_replies: Sequence[float]
+    """What of it belongs to each reply, shaped; empty where nothing does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +39,8 @@ class _Verdict:
 
     score: float
     """Against its baseline."""
+    of_replies: Sequence[float]
+    """What of it belongs to each reply; empty where nothing does."""
     group: int
     """Number of the group and seat."""
     truncated: bool
@@ -83,8 +98,13 @@ class Estimator:
         columns: Columns,
         episodes: Sequence[EpisodeSummary],
         rewards: Sequence[float | None],
+        of_replies: Sequence[Sequence[float]] = (),
     ) -> Columns:
         """Estimate the advantage of every trained token.
+
+        What of a reward belongs to a reply stands on the reply's last token, the rest on the last
+        one of the episode. Scaling, bounding and comparing act on both alike, so that they add up
+        to the episode's score.
 
         Failed episodes count in no statistic, nor do those without a turn: another seat's forfeit
         came before the first reply. Nor do those without a reward, as a function failed.
@@ -94,17 +114,21 @@ class Estimator:
                 token and `last_values` per row as far as the algorithm looks at them.
             episodes: [E] of this worker.
             rewards: [E].
+            of_replies: [E] of [replies], contained in the rewards and on their scale; an episode
+                may have none, and with nothing here none has any.
 
         Raises:
             RunFailedError: If no worker has an episode to train on; says why the first one failed.
         """
-        verdicts = self._judge(episodes, rewards)
+        verdicts = self._judge(episodes, rewards, of_replies or [()] * len(episodes))
         trained = TrainedTokens.of(columns)
         own = [verdicts[number] for number in trained.episodes.tolist()]
         self.figures = mismatch_figures(columns, self._add_up)
         penalties = self._penalise(columns, trained)
+        scores = torch.tensor([each.score for each in own])
+        placed = place_rewards(scores, [each.of_replies for each in own], trained)
         steps = Trajectories(
-            rewards=_on_last(torch.tensor([each.score for each in own]), trained) - penalties,
+            rewards=placed - penalties,
             values=trained.to_steps(_column(columns, "values")),
             last_values=self._last_values(columns, trained, own),
             log_ratios=trained.to_steps(_log_ratios(columns)),
@@ -128,7 +152,10 @@ class Estimator:
         )
 
     def _judge(
-        self, episodes: Sequence[EpisodeSummary], rewards: Sequence[float | None]
+        self,
+        episodes: Sequence[EpisodeSummary],
+        rewards: Sequence[float | None],
+        of_replies: Sequence[Sequence[float]],
     ) -> dict[int, _Verdict]:
         """Compare the rewards of all workers; return this one's episodes by their numbers.
 
@@ -137,44 +164,57 @@ class Estimator:
         count as skill: the role-conditioned baseline of SPIRAL (Liu et al., arXiv:2506.24119), over
         the group instead of a running mean.
         """
-        shape = self._settings.shaping.shape
         own = [
-            (episode, shape(reward, context_tokens=episode.context_tokens))
-            for episode, reward in zip(episodes, rewards, strict=True)
+            self._fact(episode, reward, parts)
+            for episode, reward, parts in zip(episodes, rewards, of_replies, strict=True)
             if episode.trainable and reward is not None
         ]
-        told = self._workers.all_gather([
-            (each.start.group, each.start.seat, each.start.greedy, reward) for each, reward in own
-        ])
+        told = self._workers.all_gather(own)
         facts = [fact for part in told for fact in part]
         if not facts:
             raise RunFailedError(_nothing_played(episodes))
-        roles = [(group, seat) for group, seat, _, _ in facts]
+        roles = [(fact.start.group, fact.start.seat) for fact in facts]
         number = {role: place for place, role in enumerate(dict.fromkeys(roles))}
         scores = Scores(
-            rewards=torch.tensor([reward for *_, reward in facts], dtype=torch.float32),
+            rewards=torch.tensor([fact.reward for fact in facts], dtype=torch.float32),
             groups=torch.tensor([number[role] for role in roles]),
-            seats=torch.tensor([seat for _, seat, _, _ in facts]),
-            greedy=torch.tensor([greedy for *_, greedy, _ in facts]),
+            seats=torch.tensor([seat for _, seat in roles]),
+            greedy=torch.tensor([fact.start.greedy for fact in facts]),
             baselines=self._baselines,
         )
         self._baselines = update_baselines(
             self._baselines, scores, decay=self._settings.baseline_decay
         )
         scores = replace(scores, baselines=self._baselines)
-        compared = self._algorithm.baseline(scores)
-        if self._settings.normalisation == "group":
-            compared = divide_by_group_std(compared, scores)
+
+        def compare(rewards: Float[Tensor, " episodes"]) -> Float[Tensor, " episodes"]:
+            compared = self._algorithm.baseline(replace(scores, rewards=rewards))
+            if self._settings.normalisation == "group":
+                return divide_by_group_std(compared, scores)
+            return compared
+
+        compared = compare(scores.rewards).tolist()
+        parts = compare_replies([fact.of_replies for fact in facts], compare)
         first = sum(map(len, told[: self._workers.rank]))
-        own_scores = compared.tolist()[first : first + len(own)]
         return {
-            each.start.episode: _Verdict(
-                score=score,
-                group=number[each.start.group, each.start.seat],
-                truncated=each.truncated,
+            fact.start.episode: _Verdict(
+                score=compared[place],
+                of_replies=parts[place],
+                group=number[roles[place]],
+                truncated=fact.truncated,
             )
-            for (each, _), score in zip(own, own_scores, strict=True)
+            for place, fact in enumerate(own, start=first)
         }
+
+    def _fact(self, episode: EpisodeSummary, reward: float, parts: Sequence[float]) -> _Fact:
+        shaping = self._settings.shaping
+        factor = shaping.factor(reward)
+        return _Fact(
+            start=episode.start,
+            truncated=episode.truncated,
+            reward=shaping.shape(reward, context_tokens=episode.context_tokens),
+            of_replies=[factor * part for part in parts],
+        )
 
     def _penalise(
         self, columns: Columns, trained: TrainedTokens
@@ -240,19 +280,11 @@ class Untouched:
         columns: Columns,
         episodes: Sequence[EpisodeSummary],
         rewards: Sequence[float | None],
+        of_replies: Sequence[Sequence[float]] = (),
     ) -> Columns:
         """Return the samples."""
-        del episodes, rewards
+        del episodes, rewards, of_replies
         return columns
-
-
-def _on_last(
-    scores: Float[Tensor, " episodes"], trained: TrainedTokens
-) -> Float[Tensor, "episodes steps"]:
-    """Put a number per episode on its last trained token, whatever follows it in the row."""
-    last = trained.mask.sum(1, keepdim=True) - 1
-    places = torch.arange(trained.mask.shape[1])
-    return torch.where(places == last, scores[:, None], 0.0)
 
 
 def _column(columns: Columns, name: str) -> Float[Tensor, " tokens"]:

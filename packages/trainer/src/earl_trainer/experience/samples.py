@@ -99,6 +99,23 @@ def _reward_of(episode: EpisodeSummary, config: RewardConfig) -> float | None:
     return reward if judgement is None or judgement.bonus is None else reward + judgement.bonus
 
 
+def reply_rewards_of(
+    episodes: Sequence[EpisodeSummary], config: RewardConfig
+) -> list[Sequence[float]]:
+    """Return what of each episode's reward belongs to one of its replies.
+
+    Returns:
+        [E] of [replies]; empty where functions speak of the whole episode only, or `truncation` has
+        put 0 in the place of what they say.
+    """
+    return [
+        ()
+        if episode.judgement is None or (episode.truncated and config.truncation == "zero")
+        else episode.judgement.parts
+        for episode in episodes
+    ]
+
+
 def build_columns(episodes: Sequence[Episode], config: RewardConfig) -> Columns:
     """Build the ragged columns that the rest of the step works on.
 

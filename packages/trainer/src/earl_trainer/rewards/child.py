@@ -14,8 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 from earl_envs import Failure, attempt
 
 from earl_trainer.rewards.frames import receive_frame, send_frame
@@ -136,16 +137,49 @@ def _compute(functions: Mapping[str, RewardCallable], job: Job) -> Answer:
     if value is RewardFailure.MEMORY:
         return {"failure": RewardFailure.MEMORY, "detail": "it ran out of memory"}
     if isinstance(value, Failure):
-        return {"failure": RewardFailure.ERROR, "detail": value.error[:_MAX_DETAIL]}
-    number = attempt(float, value) if isinstance(value, Real) else None
-    if not isinstance(number, float) or not math.isfinite(number):
-        described = attempt(repr, value)
-        text = described.error if isinstance(described, Failure) else described
-        return {
-            "failure": RewardFailure.ERROR,
-            "detail": f"a reward must be a finite number, got {text}"[:_MAX_DETAIL],
-        }
+        return _refuse(value.error)
+    read = _guarded(_read, value, len(job.transcript.replies))
+    return _refuse(read.error) if isinstance(read, Failure) else read
+
+
+def _read(value: object, num_replies: int) -> Answer:
+    """Take what a function returned: a number, or as many as there are replies."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return _read_parts(cast("Sequence[object]", value), num_replies)
+    number = _finite(value)
+    if number is None:
+        return _refuse(f"a reward must be a finite number, got {_described(value)}")
     return {"value": number}
+
+
+def _read_parts(values: Sequence[object], num_replies: int) -> Answer:
+    if len(values) != num_replies:
+        return _refuse(
+            f"a function that rewards replies returns a number for each, {num_replies}, got "
+            f"{len(values)}"
+        )
+    parts = [_finite(each) for each in values]
+    if None in parts or _finite(sum(part or 0.0 for part in parts)) is None:
+        return _refuse(
+            f"rewards of replies must be finite numbers with a finite sum, got {_described(values)}"
+        )
+    return {"parts": parts}
+
+
+def _finite(value: object) -> float | None:
+    number = attempt(float, value) if isinstance(value, Real) else None
+    return number if isinstance(number, float) and math.isfinite(number) else None
+
+
+def _described(value: object) -> str:
+    text = attempt(repr, value)
+    return text.error if isinstance(text, Failure) else text
+
+
+def _refuse(detail: str) -> Answer:
+    return {"failure": RewardFailure.ERROR, "detail": detail[:_MAX_DETAIL]}
 
 
 def _has_children() -> bool:

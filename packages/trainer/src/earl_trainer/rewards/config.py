@@ -26,7 +26,8 @@ class RewardConfig:
     """Of the outcome and its penalty, where functions add to them."""
     functions: tuple[str, ...] = ()
     """Your own, each `package.module:function=weight`, in processes of their own; or, by its name
-    alone, `exact_form`, `reply_tokens`, `optimal_moves`, `mathematics` or `unit_tests`."""
+    alone, `exact_form`, `reply_tokens`, `optimal_moves`, `value_shaping`, `mathematics` or
+    `unit_tests`. One returns a number for the episode, or one for each reply."""
     models: tuple[str, ...] = ()
     """Reward models, each `folder=weight`; `own` is the one that the run learns."""
     ensemble: Literal["mean", "min", "mean-std"] = "mean"

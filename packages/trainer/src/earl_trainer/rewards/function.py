@@ -5,6 +5,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Literal
 
 from earl_trainer.rewards.outcome import Judgement, RewardOutcome
@@ -97,17 +98,19 @@ def weigh(
     functions: Sequence[RewardFunction],
     on_failure: Literal["drop", "zero"],
 ) -> Judgement:
-    """Add up what the functions found, by their weights.
+    """Add up what the functions found, by their weights, of the episode and of its replies.
 
     Args:
         outcomes: By name.
         functions: All of them.
         on_failure: Whether one that failed leaves the episode out of training, or counts 0.
     """
-    bonus = 0.0
+    bonus, parts = 0.0, list[float]()
     for function in functions:
-        value = outcomes[function.name].value
-        if value is None and on_failure == "drop":
+        outcome = outcomes[function.name]
+        if outcome.value is None and on_failure == "drop":
             return Judgement(outcomes=outcomes, bonus=None)
-        bonus += function.weight * (value or 0.0)
-    return Judgement(outcomes=outcomes, bonus=bonus)
+        bonus += function.weight * (outcome.value or 0.0)
+        weighted = [function.weight * part for part in outcome.parts]
+        parts = [sum(each) for each in zip_longest(parts, weighted, fillvalue=0.0)]
+    return Judgement(outcomes=outcomes, bonus=bonus, parts=tuple(parts))

@@ -117,4 +117,5 @@ def transcript_of(game_id: str, episode: Episode) -> Transcript:
         ),
         outcome=summary.outcome,
         truncated=summary.truncated,
+        num_games=episode.start.num_games,
     )

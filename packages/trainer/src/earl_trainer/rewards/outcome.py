@@ -15,7 +15,7 @@ class RewardFailure(StrEnum):
     CRASH = "crash"
     """Its process ended."""
     ERROR = "error"
-    """The function raised, or returned what is no finite number."""
+    """The function raised, or returned neither a finite number nor one for each reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,9 @@ class RewardOutcome:
     """What a job came to: a value, or why there is none."""
 
     value: float | None = None
+    """Of the episode: the sum of the parts, where there are any."""
+    parts: Sequence[float] = ()
+    """[replies] what of it each reply is rewarded by; empty where the function does not say."""
     failure: RewardFailure | None = None
     detail: str = ""
     """What went wrong, in one line."""
@@ -38,6 +41,9 @@ class Judgement:
     """By the name of the function."""
     bonus: float | None
     """Their weighted sum; None where the episode is not to be trained on, as one of them failed."""
+    parts: Sequence[float] = ()
+    """[replies] the weighted sum of what functions say of each reply, contained in `bonus`; empty
+    where none says anything."""
 
     @property
     def detail(self) -> str:

@@ -28,7 +28,7 @@ from earl_trainer.types import RunFailedError
 
 _POLL_S = 0.05
 _END_TIMEOUT_S = 5.0
-_MAX_ANSWER_BYTES = 64 * 1024
+_MAX_ANSWER_BYTES = 1024**2
 _SHOWN_OUTPUT_BYTES = 200
 # Of what ends a process from outside, and says nothing of what it was computing.
 _FROM_OUTSIDE = {-signal.SIGKILL, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT}
@@ -106,7 +106,8 @@ class RewardProcess:
         self._num_jobs += 1
         job = Job(number=self._num_jobs, target=target, transcript=transcript)
         try:
-            outcome = self._read(self._ask(job, start_s + self._limits.wall_s))
+            answer = self._ask(job, start_s + self._limits.wall_s)
+            outcome = self._read(answer, len(transcript.replies))
         except TimeoutError:
             self.kill()
             why = f"it took more than {self._limits.wall_s:g} s"
@@ -220,15 +221,21 @@ class RewardProcess:
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, options) is not None
 
-    def _read(self, answer: dict[str, Any]) -> RewardOutcome:  # Any: parsed JSON
-        value, kind = answer.get("value"), answer.get("failure")
+    def _read(self, answer: dict[str, Any], num_replies: int) -> RewardOutcome:  # Any: parsed JSON
+        kind, parts = answer.get("failure"), _parts_of(answer, num_replies)
+        value = sum(parts) if parts else answer.get("value")
         failure = None if kind is None else RewardFailure(kind)
-        if failure is None and not (isinstance(value, float) and math.isfinite(value)):
-            raise ValueError("an answer must hold a value or a failure")
+        if failure is None and not _is_finite(value):
+            raise ValueError("an answer must hold a value, or parts of it, or a failure")
         # What is left running ends with the job, and after a lack of memory nothing is certain.
         if answer.get("children") or failure is RewardFailure.MEMORY:
             self.kill()
-        return RewardOutcome(value=value, failure=failure, detail=str(answer.get("detail", "")))
+        return RewardOutcome(
+            value=value,
+            parts=parts,
+            failure=failure,
+            detail=str(answer.get("detail", "")),
+        )
 
     def _explain_end(self) -> RewardOutcome | None:
         """Say why the process has ended; None for what came from outside."""
@@ -261,3 +268,16 @@ class RewardProcess:
         start = max(0, size - _SHOWN_OUTPUT_BYTES)
         text = os.pread(self._output, _SHOWN_OUTPUT_BYTES, start).decode(errors="replace")
         return f", after it printed {' '.join(text.split())!r}" if text.strip() else ""
+
+
+def _parts_of(answer: dict[str, Any], num_replies: int) -> tuple[float, ...]:  # Any: parsed JSON
+    if "parts" not in answer:
+        return ()
+    parts = tuple(answer["parts"]) if isinstance(answer["parts"], list) else ()
+    if len(parts) != num_replies or not all(map(_is_finite, parts)):
+        raise ValueError("the parts of an answer must be a finite number for each reply")
+    return parts
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value)

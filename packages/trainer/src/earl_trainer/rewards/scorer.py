@@ -88,5 +88,6 @@ def _with_scores(
     if on_failure == "zero" or all(value is not None for _, value in values):
         bonus = sum(weight * (value or 0.0) for weight, value in values)
         bonus += 0.0 if earlier is None or earlier.bonus is None else earlier.bonus
-    known = {} if earlier is None else earlier.outcomes
-    return replace(episode, judgement=Judgement(outcomes={**known, **outcomes}, bonus=bonus))
+    known = Judgement(outcomes={}, bonus=0.0) if earlier is None else earlier
+    scored = replace(known, outcomes={**known.outcomes, **outcomes}, bonus=bonus)
+    return replace(episode, judgement=scored)

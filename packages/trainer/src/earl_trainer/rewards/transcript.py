@@ -35,6 +35,14 @@ class Transcript:
     """The episode's score: the mean of its games'."""
     truncated: bool
     """Whether a token limit, and not the game, ended the episode or one of its replies."""
+    num_games: int = 1
+    """That the episode was to have, over which its score is the mean."""
+
+    @property
+    def replies_of_games(self) -> Sequence[int]:
+        """How many of the replies were the seat's in each game."""
+        ends = (*(game.first_reply for game in self.games[1:]), len(self.replies))
+        return tuple(end - game.first_reply for game, end in zip(self.games, ends, strict=True))
 
     @property
     def end_reason(self) -> str:

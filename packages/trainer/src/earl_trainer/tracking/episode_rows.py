@@ -18,6 +18,7 @@ def episode_row(game_id: str, episode: EpisodeSummary, reward: float | int | Non
     """Return an episode as plain values: what was said, how it ended and why.
 
     What functions found is in `rewards`, by name, null where one failed; `detail` then says why.
+    What they said of each reply is in `reply_rewards`, likewise, where one did.
     """
     judgement = episode.judgement
     return {
@@ -58,8 +59,11 @@ def _level_row(level: str) -> Row:
 
 
 def _judgement_row(detail: str, judgement: Judgement) -> Row:
+    outcomes = judgement.outcomes
+    parts = {name: list(each.parts) for name, each in outcomes.items() if each.parts}
     return {
-        "rewards": {name: outcome.value for name, outcome in judgement.outcomes.items()},
+        "rewards": {name: outcome.value for name, outcome in outcomes.items()},
+        **({"reply_rewards": parts} if parts else {}),
         "detail": "; ".join(filter(None, (detail, judgement.detail))),
     }
 
