@@ -23,27 +23,30 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 PACKAGES = ("earl_envs", "earl_dispatch", "earl_selector", "earl_trainer")
 
 
-def modules_with_shapes() -> Iterator[str]:
-    """Name the modules whose annotations tell shapes."""
+def modules_with(*words: str) -> Iterator[str]:
+    """Name the modules of the packages in whose source one of the words stands."""
     for package in PACKAGES:
         spec = find_spec(package)
         assert spec is not None
         (root,) = map(Path, spec.submodule_search_locations or ())
         for path in root.rglob("*.py"):
-            if "jaxtyping" in path.read_text():
+            text = path.read_text()
+            if any(word in text for word in words):
                 yield ".".join((package, *path.relative_to(root).with_suffix("").parts))
 
 
 # Every call is checked against its annotations, shapes only where there are any: that takes ten
-# times as long as a check of types, far too long for the rules of a game.
-install_import_hook([*modules_with_shapes()], "beartype.beartype")
+# times as long as a check of types, far too long for the rules of a game. Numba and Ray look into
+# functions and classes and cannot have them wrapped, and a type that is imported late is not found.
+install_import_hook([*modules_with("jaxtyping")], "beartype.beartype")
 beartype_packages(
     PACKAGES,
     conf=BeartypeConf(
         claw_is_pep526=False,
-        # Numba compiles what it finds, and cannot compile a check; the other names a type that it
-        # imports when it needs it.
-        claw_skip_package_names=("earl_envs.kernels", "earl_trainer.cli.profile"),
+        claw_skip_package_names=(
+            *modules_with("numba", "compiled import", "import ray", ".remote("),
+            "earl_trainer.cli.profile",
+        ),
     ),
 )
 
