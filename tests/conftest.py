@@ -6,6 +6,7 @@ The trainer is imported where it is used, so that tests of the other packages st
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -94,6 +95,13 @@ class SilentDisplay:
 def ctrl_c_arrives():
     """Take SIGINT as in a terminal: a shell starts its background jobs with the signal ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Take back what a run before has set: with two threads each, two processes wait spinning."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.fixture

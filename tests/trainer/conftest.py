@@ -13,12 +13,6 @@ TIC_TAC_TOE = "earl/TicTacToe-v0"
 VOCABULARY = 11
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """Models this small lose more by handing work between threads than they gain."""
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def tic_tac_toe():
     return make_game(TIC_TAC_TOE)

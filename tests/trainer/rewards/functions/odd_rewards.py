@@ -206,7 +206,7 @@ def nap_briefly(transcript):
 
 
 def nap_in_seat_0(transcript):
-    time.sleep(1.5 * (transcript.seat == 0))
+    time.sleep(4.0 * (transcript.seat == 0))
     return transcript.seat
 
 
