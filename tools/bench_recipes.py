@@ -159,7 +159,7 @@ def tiny_figures(runs: Sequence[Measured]) -> dict[str, Figure]:
 def smollm2_figures(run: Measured) -> dict[str, Figure]:
     """Judge the pretrained recipe by its one run."""
     initial, after = (run.summary["evaluation"][name] for name in ("initial", "after"))
-    gain = run.summary["gain"]["reinforcement"]
+    gain = run.summary["gain"]["after_warmup"]
     return {
         "smollm2_illegal_rate_untrained": Figure(
             value=initial["illegal_rate"], unit="of replies", goal=""

@@ -42,7 +42,7 @@ def recipe_table(rows: Sequence[Stored]) -> str:
     ]  # fmt: skip
     body: list[list[str]] = []
     for row in rows:
-        evaluation, gain = row["evaluation"], row["gain"]["reinforcement"]
+        evaluation, gain = row["evaluation"], row["gain"]["after_warmup"]
         stages = [evaluation[name] for name in ("initial", "before", "after")]
         body.append([
             f"`{row['recipe']}`",

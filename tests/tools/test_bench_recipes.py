@@ -40,7 +40,7 @@ def measured(bench):
                 "steps": 220,
                 "num_parameters": 1000,
                 "evaluation": evaluation,
-                "gain": {"reinforcement": gain},
+                "gain": {"after_warmup": gain},
             },
             repeatable_rows=[{"step": first_step}],
         )

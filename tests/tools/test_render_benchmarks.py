@@ -28,7 +28,7 @@ def row(recipe="tictactoe-tiny", *, seed=0, wall_s=90.0):
             "before": result(0.5, 0.04),
             "after": result(0.75, 0.0),
         },
-        "gain": {"reinforcement": {"win_rate": 0.25, "low": 0.18, "high": 0.321}},
+        "gain": {"after_warmup": {"win_rate": 0.25, "low": 0.18, "high": 0.321}},
     }
 
 

@@ -184,6 +184,7 @@ def make_episode(make_turn):
         detail="",
         games=None,
         num_games=None,
+        greedy=False,
     ):
         games = [(outcome, end_reason)] if games is None else games
         return Episode(
@@ -194,6 +195,7 @@ def make_episode(make_turn):
                 seat=seat,
                 game_seed=0,
                 reply_seed=0,
+                greedy=greedy,
                 num_games=len(games) if num_games is None else num_games,
             ),
             turns=[make_turn([1, 2], [3, 4])] if turns is None else turns,

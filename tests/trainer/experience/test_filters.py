@@ -11,9 +11,9 @@ ALL = ("zero-variance", "duplicates", "length", "truncated")
 
 @pytest.fixture(scope="session")
 def facts(make_episode, make_turn):
-    def make(reward, *, names=ALL, group=0, seat=0, reply=(3, 4), cut=False):
+    def make(reward, *, names=ALL, group=0, seat=0, reply=(3, 4), cut=False, greedy=False):
         turns = [make_turn([1, 2], reply, cut=cut)]
-        episode = make_episode(group=group, seat=seat, turns=turns)
+        episode = make_episode(group=group, seat=seat, turns=turns, greedy=greedy)
         return facts_of(episode, reward, FilterRules(names=names))
 
     return make
@@ -65,6 +65,15 @@ def test_truncated_episodes_are_dropped_and_still_make_their_group_vary(facts):
     assert drop(played, rules) == [None, "truncated", None]
     # Dropping it as if it had not been there would leave a group without variance.
     assert drop([played[0], played[2]], rules) == ["zero-variance"] * 2
+
+
+def test_a_greedy_baseline_is_compared_with_and_never_dropped_or_counted_as_trained_on(facts):
+    better = [facts(1.0), facts(1.0, reply=(5,)), facts(0.0, greedy=True, cut=True)]
+    assert drop(better, FilterRules(names=ALL)) == [None, None, None]
+    equal = [facts(1.0), facts(1.0, greedy=True)]
+    dropped = drop(equal, FilterRules(names=ALL))
+    assert dropped == ["zero-variance", None]
+    assert kept_groups(equal, dropped) == set()
 
 
 def test_failed_episodes_are_no_filters_business(make_episode, make_turn):

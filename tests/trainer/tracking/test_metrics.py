@@ -71,6 +71,19 @@ def test_a_step_in_which_everything_failed_still_has_figures(episodes):
     assert metrics["game/win_rate"] == metrics["game/loss_rate"] == metrics["reward/mean"] == 0.0
 
 
+def test_what_a_greedy_baseline_reaches_is_told_apart_from_what_the_policy_samples(
+    make_summary, make_turn
+):
+    sampled = make_summary(outcome=-1.0, turns=[make_turn([1], [2])])
+    greedy = make_summary(outcome=1.0, turns=[make_turn([1], [2])] * 2, greedy=True)
+    metrics = episode_metrics([sampled, greedy], [-1.0, 1.0])
+
+    assert metrics["reward/greedy_mean"] == 1.0
+    alone = episode_metrics([sampled], [-1.0])
+    assert {name: metrics[name] for name in alone} == alone
+    assert "reward/greedy_mean" not in alone
+
+
 def test_contexts_are_reported_as_figures():
     report = ContextReport(
         step=3,

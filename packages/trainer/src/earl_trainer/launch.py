@@ -42,9 +42,9 @@ def run_to_end(run: Run) -> int:
         note(f"earl: {error}")
         return 1
     else:
-        gain = summary["gain"]["reinforcement"]
+        gain = summary["gain"]["after_warmup"]
         points = (100 * gain[key] for key in ("win_rate", "low", "high"))
-        note("due to reinforcement learning: {:+.1f} points won [{:+.1f}, {:+.1f}]".format(*points))
+        note("learnt since warm-up: {:+.1f} points won [{:+.1f}, {:+.1f}]".format(*points))
         note(f"results in {run.folder}: {SUMMARY_FILE}, run.png, model/")
         return 0
     finally:

@@ -321,7 +321,7 @@ class Run:
             "recipe": self.config.recipe,
             "evaluation": {name: result.to_dict() for name, (_, result) in evaluations.items()},
             "gain": {
-                "reinforcement": _interval(after.gain_over(before)),
+                "after_warmup": _interval(after.gain_over(before)),
                 "total": _interval(after.gain_over(initial)),
             },
             "steps": self.state.step,

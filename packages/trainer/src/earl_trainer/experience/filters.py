@@ -21,6 +21,8 @@ class Facts:
     seat: int
     reward: float | None
     """None where there is nothing to train on anyway."""
+    greedy: bool
+    """A baseline, with which others are compared and which is itself not trained on."""
     num_tokens: int
     """That the learner emitted."""
     truncated: bool
@@ -31,6 +33,11 @@ class Facts:
     def role(self) -> tuple[int, int]:
         """Whose rewards are compared: those of one seat of a group."""
         return self.group, self.seat
+
+    @property
+    def trainable(self) -> bool:
+        """Whether it is trained on if no filter drops it."""
+        return self.reward is not None and not self.greedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +58,7 @@ def facts_of(episode: Episode, reward: float | None, rules: FilterRules) -> Fact
         group=episode.start.group,
         seat=episode.start.seat,
         reward=reward if summary.trainable else None,
+        greedy=episode.start.greedy,
         num_tokens=sum(len(turn.reply_ids) for turn in episode.turns),
         truncated=summary.truncated,
         content=_hash(episode) if "duplicates" in rules.names else 0,
@@ -72,7 +80,8 @@ def drop(facts: Sequence[Facts], rules: FilterRules) -> list[FilterName | None]:
 
     Zero variance is dynamic sampling's criterion (DAPO, Yu et al., arXiv:2503.14476, eq. 11): of a
     group whose rewards are all equal no episode has an advantage. A seat's rewards are compared in
-    self-play, as its advantages are. Of duplicates the first one stays: with equal replies to one
+    self-play, as its advantages are, and where a greedy episode is the baseline (ReMax), it is
+    compared as well. Of duplicates the first one stays: with equal replies to one
     start, several would weigh that one reply as if it were the better for having been repeated.
 
     Args:
@@ -86,7 +95,7 @@ def drop(facts: Sequence[Facts], rules: FilterRules) -> list[FilterName | None]:
     for name in _ORDER:
         if name in rules.names:
             for place in _FILTERS[name](facts, rules):
-                if facts[place].reward is not None:
+                if facts[place].trainable:
                     dropped[place] = dropped[place] or name
     return dropped
 
@@ -109,7 +118,7 @@ def _duplicates(facts: Sequence[Facts], rules: FilterRules) -> list[int]:
     seen = set[tuple[int, int, int]]()
     places: list[int] = []
     for place, each in enumerate(facts):
-        if each.reward is None:
+        if not each.trainable:
             continue
         if (*each.role, each.content) in seen:
             places.append(place)
@@ -141,5 +150,5 @@ def kept_groups(facts: Sequence[Facts], dropped: Sequence[FilterName | None]) ->
     return {
         each.group
         for each, name in zip(facts, dropped, strict=True)
-        if each.reward is not None and name is None
+        if each.trainable and name is None
     }

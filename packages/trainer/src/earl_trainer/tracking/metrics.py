@@ -6,6 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isfinite
+from statistics import fmean
 from typing import final
 
 import numpy as np
@@ -73,9 +74,19 @@ def episode_metrics(
 ) -> dict[str, float]:
     """Summarise outcomes and replies; rates are shares of the games whose episode did not fail.
 
-    Episodes without a reward are left out of its mean and spread.
+    Episodes without a reward are left out of its mean and spread. What greedy decoding reaches,
+    the baseline of ReMax, is told apart: all other figures are of what the policy samples.
     """
-    played = [index for index, episode in enumerate(episodes) if not episode.failed]
+    played = [
+        index
+        for index, episode in enumerate(episodes)
+        if not (episode.failed or episode.start.greedy)
+    ]
+    baselines = [
+        reward
+        for episode, reward in zip(episodes, rewards, strict=True)
+        if episode.start.greedy and reward is not None
+    ]
     games = [game for index in played for game in episodes[index].games]
     own_rewards = np.array([each for index in played if (each := rewards[index]) is not None])
     num_replies = sum(len(episodes[index].replies) for index in played)
@@ -86,13 +97,14 @@ def episode_metrics(
     return {
         "reward/mean": float(own_rewards.mean()) if len(own_rewards) else 0.0,
         "reward/std": float(own_rewards.std()) if len(own_rewards) else 0.0,
+        **({"reward/greedy_mean": fmean(baselines)} if baselines else {}),
         "game/win_rate": wins / num_games,
         "game/draw_rate": draws / num_games,
         "game/loss_rate": (len(games) - wins - draws) / num_games,
         "game/outcome_mean": sum(ended) / max(1, len(ended)),
         "game/illegal_rate": sum(episodes[i].num_forfeits for i in played) / max(1, num_replies),
         "game/turns_mean": num_replies / num_games,
-        "game/failed_episodes": float(len(episodes) - len(played)),
+        "game/failed_episodes": float(sum(episode.failed for episode in episodes)),
         "game/games_per_episode": sum(episodes[i].start.num_games for i in played)
         / max(1, len(played)),
         **_cut_shares([episodes[index] for index in played]),
@@ -100,7 +112,12 @@ def episode_metrics(
         **_other_forfeit_rate([episodes[index] for index in played]),
         **{
             f"end/{reason}": float(
-                sum(game.end_reason is reason for episode in episodes for game in episode.games)
+                sum(
+                    game.end_reason is reason
+                    for episode in episodes
+                    if not episode.start.greedy
+                    for game in episode.games
+                )
             )
             for reason in EndReason
         },
