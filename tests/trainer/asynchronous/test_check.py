@@ -53,6 +53,12 @@ UNBOUNDED = {"asynchronous": {"bound": "none", "max_running_groups": 4}}
             "asynchronous.bound admission limits how many groups wait by max_staleness: "
             "asynchronous.max_queued_groups must be 0, got 8",
         ),
+        (
+            {"algorithm": {"name": "dapo"}, "reward": {"models": ("folder=1",)}},
+            "groups that are played ahead are filtered before reward.models or judge.url score "
+            "them: zero-variance, of experience.filters or the algorithm dapo, needs rewards "
+            "without them or max_staleness 0, got folder=1",
+        ),
     ],
 )
 def test_what_generation_ahead_cannot_do_is_refused_with_the_rule(overrides, message, small_config):

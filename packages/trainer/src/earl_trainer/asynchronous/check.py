@@ -4,6 +4,8 @@ import os
 
 from earl_trainer.asynchronous.placement import place
 from earl_trainer.config import PAST_MODELS, RunConfig
+from earl_trainer.experience.filter_setup import run_filters
+from earl_trainer.experience.filters import ZERO_VARIANCE
 
 
 def check_asynchronous(config: RunConfig, *, num_seats: int) -> None:
@@ -38,7 +40,19 @@ def check_asynchronous(config: RunConfig, *, num_seats: int) -> None:
             "asynchronous.publish_every_steps must be at most that, got "
             f"{config.asynchronous.publish_every_steps} and max_staleness = {config.max_staleness}"
         )
+    _check_filters(config)
     _check_room(config, num_seats=num_seats)
+
+
+def _check_filters(config: RunConfig) -> None:
+    scorers = [*config.reward.models, *([config.judge.url] if config.judge.url else [])]
+    if scorers and ZERO_VARIANCE in run_filters(config)[0].names:
+        raise ValueError(
+            "groups that are played ahead are filtered before reward.models or judge.url score "
+            f"them: {ZERO_VARIANCE}, of experience.filters or the algorithm "
+            f"{config.algorithm.name}, needs rewards without them or max_staleness 0, got "
+            f"{', '.join(scorers)}"
+        )
 
 
 def _check_room(config: RunConfig, *, num_seats: int) -> None:
