@@ -75,7 +75,7 @@ def test_the_run_leaves_everything_that_it_promises(run_folder):
     output = (run_folder.parent / "output.txt").read_text().splitlines()
     assert sum(line.startswith(("warmup ", "rl ")) for line in output) == len(metrics)
     assert sum(line.startswith("evaluation ") for line in output) == 3
-    assert sum(line.startswith("learnt since warm-up: +") for line in output) == 1
+    assert sum(line.startswith("due to reinforcement learning: +") for line in output) == 1
     assert sum("offline" in line for line in output) == 1
     assert list((run_folder / "wandb").glob("offline-run-*/run-*.wandb"))
     assert (run_folder / "run.png").read_bytes().startswith(b"\x89PNG")

@@ -48,7 +48,7 @@ def test_a_finished_run_says_what_learning_brought_and_where_the_results_are(
 ):
     display = silent_display()
     assert run_to_end(open_run(small_config(), tmp_path, display=display)) == 0
-    assert display.notes[-2].startswith("learnt since warm-up: ")
+    assert display.notes[-2].startswith("due to reinforcement learning: ")
     assert str(tmp_path) in display.notes[-1]
     for name in ("config.yaml", "metrics.jsonl", "episodes.jsonl", "summary.json", "run.png"):
         assert (tmp_path / name).stat().st_size > 0, name

@@ -44,7 +44,9 @@ def run_to_end(run: Run) -> int:
     else:
         gain = summary["gain"]["after_warmup"]
         points = (100 * gain[key] for key in ("win_rate", "low", "high"))
-        note("learnt since warm-up: {:+.1f} points won [{:+.1f}, {:+.1f}]".format(*points))
+        method = run.config.preference.name
+        cause = "reinforcement learning" if method == "none" else method
+        note("due to {}: {:+.1f} points won [{:+.1f}, {:+.1f}]".format(cause, *points))
         note(f"results in {run.folder}: {SUMMARY_FILE}, run.png, model/")
         return 0
     finally:
