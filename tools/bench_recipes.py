@@ -11,18 +11,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
-from benchmarking import STORE, Figure, environment, report
+from benchmarking import STORE, Figure, environment, report, store
+from recipe_figures import FIGURE_PREFIX, JUDGES, TINY, Measured
 
 EARL = Path(sys.executable).with_name("earl")
-TINY, SMOLLM2 = "tictactoe-tiny", "tictactoe-smollm2"
-FIGURE_PREFIX = {TINY: "tiny", SMOLLM2: "smollm2"}
 # The first seed twice, since runs of one seed have to be identical.
-SEEDS: Mapping[str, Sequence[int]] = {TINY: (0, 0, 1, 2), SMOLLM2: (0,)}
+SEEDS: Mapping[str, Sequence[int]] = {**dict.fromkeys(JUDGES, (0,)), TINY: (0, 0, 1, 2)}
 QUICK_FLAGS = (
     "--warmup.num-steps",
     "5",
@@ -39,31 +36,6 @@ QUICK_FLAGS = (
 # Reading it stops a process for a moment.
 _SAMPLE_EVERY_S = 2.0
 _TIMED = ("time/", "rate/", "selector/decision")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """One finished run."""
-
-    recipe: str
-    seed: int
-    wall_s: float
-    peak_bytes: int
-    summary: dict[str, Any]
-    repeatable_rows: list[dict[str, Any]]
-
-    def row(self) -> dict[str, object]:
-        """Return what is stored of the run."""
-        return {
-            "recipe": self.recipe,
-            "seed": self.seed,
-            "wall_s": self.wall_s,
-            "peak_bytes": self.peak_bytes,
-            "steps": self.summary["steps"],
-            "num_parameters": self.summary["num_parameters"],
-            "evaluation": self.summary["evaluation"],
-            "gain": self.summary["gain"],
-        }
 
 
 def run_recipe(recipe: str, seed: int, flags: Sequence[str], folder: Path) -> Measured:
@@ -125,60 +97,6 @@ def proportional_bytes(process: psutil.Process) -> int:
         return 0
 
 
-def tiny_figures(runs: Sequence[Measured]) -> dict[str, Figure]:
-    """Judge the small recipe: the worst seed, the longest time, the largest memory."""
-    before = [run.summary["evaluation"]["before"] for run in runs]
-    after = [run.summary["evaluation"]["after"] for run in runs]
-    pairs = list(zip(before, after, strict=True))
-    repeats = [run for run in runs if run.seed == runs[0].seed]
-    same = all(run.repeatable_rows == repeats[0].repeatable_rows for run in repeats)
-    return {
-        "tiny_illegal_rate_after_warmup": Figure(
-            value=max(b["illegal_rate"] for b in before), unit="of replies", goal="< 0.10"
-        ),
-        "tiny_win_rate_gain_by_rl": Figure(
-            value=min(a["win_rate"] - b["win_rate"] for b, a in pairs), unit="", goal=">= 0.15"
-        ),
-        "tiny_gap_between_intervals": Figure(
-            value=min(a["win_rate_low"] - b["win_rate_high"] for b, a in pairs), unit="", goal="> 0"
-        ),
-        "tiny_win_rate": Figure(value=min(a["win_rate"] for a in after), unit="", goal=">= 0.58"),
-        "tiny_illegal_rate": Figure(
-            value=max(a["illegal_rate"] for a in after), unit="of replies", goal="< 0.02"
-        ),
-        "tiny_wall": Figure(value=max(run.wall_s for run in runs), unit="s", goal="<= 300"),
-        "tiny_peak_memory": Figure(
-            value=max(run.peak_bytes for run in runs) / 2**30, unit="GiB", goal="<= 4"
-        ),
-        "tiny_runs_of_one_seed_identical": Figure(
-            value=float(same and len(repeats) > 1), unit="", goal="== 1"
-        ),
-    }
-
-
-def smollm2_figures(run: Measured) -> dict[str, Figure]:
-    """Judge the pretrained recipe by its one run."""
-    initial, after = (run.summary["evaluation"][name] for name in ("initial", "after"))
-    gain = run.summary["gain"]["after_warmup"]
-    return {
-        "smollm2_illegal_rate_untrained": Figure(
-            value=initial["illegal_rate"], unit="of replies", goal=""
-        ),
-        "smollm2_illegal_rate": Figure(
-            value=after["illegal_rate"], unit="of replies", goal="< 0.15"
-        ),
-        "smollm2_gap_between_intervals": Figure(
-            value=after["win_rate_low"] - initial["win_rate_high"], unit="", goal="> 0"
-        ),
-        "smollm2_win_rate": Figure(value=after["win_rate"], unit="", goal=""),
-        "smollm2_win_rate_gain_by_rl": Figure(value=gain["win_rate"], unit="", goal=""),
-        "smollm2_win_rate_gain_by_rl_low": Figure(value=gain["low"], unit="", goal=""),
-        "smollm2_win_rate_gain_by_rl_high": Figure(value=gain["high"], unit="", goal=""),
-        "smollm2_wall": Figure(value=run.wall_s, unit="s", goal="<= 2700"),
-        "smollm2_peak_memory": Figure(value=run.peak_bytes / 2**30, unit="GiB", goal="< 8"),
-    }
-
-
 def kept_results(
     target: Path, *, without: Sequence[str]
 ) -> tuple[dict[str, Figure], list[Mapping[str, object]]]:
@@ -212,9 +130,10 @@ def main() -> None:
         for recipe in recipes:
             seeds = (0, 0) if arguments.quick else SEEDS[recipe]
             runs = [run_recipe(recipe, seed, flags, Path(name)) for seed in seeds]
-            figures |= tiny_figures(runs) if recipe == TINY else smollm2_figures(runs[0])
+            figures |= JUDGES[recipe](runs)
             # Rows of a recipe that is not measured now keep their own date.
             rows += [{**run.row(), "date": environment()["date"]} for run in runs]
+            store(figures, rows, target=target)
     report(figures, rows, target=target)
 
 

@@ -37,8 +37,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def recipe_table(rows: Sequence[Stored]) -> str:
     """Show what each measured run reached."""
     head = [
-        "recipe", "seed", "untrained", "after warm-up", "after RL", "due to RL",
-        "illegal replies (untrained, warm-up, RL)", "time", "memory",
+        "recipe", "seed", "untrained", "after warm-up", "at the end", "gained since warm-up",
+        "illegal replies (untrained, warm-up, end)", "time", "memory",
     ]  # fmt: skip
     body: list[list[str]] = []
     for row in rows:

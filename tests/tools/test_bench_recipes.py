@@ -19,7 +19,7 @@ def measured(bench):
     """Make a finished run from its win rates and illegal rates after each stage."""
 
     def make(*, seed=0, wins=(0.1, 0.5, 0.7), illegal=(0.9, 0.05, 0.01), wall_s=100.0,
-             peak_bytes=2**30, first_step=0):  # fmt: skip
+             peak_bytes=2**30, first_step=0, checkup=None, rows=()):  # fmt: skip
         stages = zip(("initial", "before", "after"), wins, illegal, strict=True)
         evaluation = {
             name: {
@@ -41,8 +41,9 @@ def measured(bench):
                 "num_parameters": 1000,
                 "evaluation": evaluation,
                 "gain": {"after_warmup": gain},
+                "checkups": {"latest": checkup or {}},
             },
-            repeatable_rows=[{"step": first_step}],
+            repeatable_rows=[{"step": first_step}, *rows],
         )
 
     return make
@@ -59,7 +60,7 @@ def test_the_small_recipe_is_judged_by_its_worst_run(bench, measured):
         measured(seed=1, wall_s=290.0, wins=(0.1, 0.55, 0.71), illegal=(0.9, 0.08, 0.0)),
         measured(seed=2, peak_bytes=2**31, wins=(0.2, 0.42, 0.6), illegal=(0.9, 0.01, 0.015)),
     ]
-    figures = bench.tiny_figures(runs)
+    figures = bench.JUDGES["tictactoe-tiny"](runs)
     assert values(figures) == pytest.approx({
         "tiny_illegal_rate_after_warmup": 0.08,
         "tiny_win_rate_gain_by_rl": 0.16,
@@ -86,22 +87,22 @@ def test_the_small_recipe_is_judged_by_its_worst_run(bench, measured):
     ],
 )
 def test_one_bad_run_misses_the_goal(bench, measured, name, change):
-    figures = bench.tiny_figures([measured(), measured(), measured(seed=1, **change)])
+    figures = bench.JUDGES["tictactoe-tiny"]([measured(), measured(), measured(seed=1, **change)])
     assert not figures[name].to_dict()["holds"]
 
 
 def test_runs_of_one_seed_must_agree_and_be_two(bench, measured):
     name = "tiny_runs_of_one_seed_identical"
     other = measured(first_step=1)
-    assert bench.tiny_figures([measured(), other])[name].value == 0.0
-    assert bench.tiny_figures([measured(), measured(seed=1)])[name].value == 0.0
+    assert bench.JUDGES["tictactoe-tiny"]([measured(), other])[name].value == 0.0
+    assert bench.JUDGES["tictactoe-tiny"]([measured(), measured(seed=1)])[name].value == 0.0
 
 
 def test_the_pretrained_recipe_is_compared_with_the_untrained_model(bench, measured):
     run = measured(
         wins=(0.1, 0.3, 0.45), illegal=(0.8, 0.2, 0.1), wall_s=1800.0, peak_bytes=3 * 2**30
     )
-    figures = bench.smollm2_figures(run)
+    figures = bench.JUDGES["tictactoe-smollm2"]([run])
     assert values(figures) == pytest.approx({
         "smollm2_illegal_rate_untrained": 0.8,
         "smollm2_illegal_rate": 0.1,
@@ -114,6 +115,60 @@ def test_the_pretrained_recipe_is_compared_with_the_untrained_model(bench, measu
         "smollm2_peak_memory": 3.0,
     })
     assert all(figure.to_dict()["holds"] for figure in figures.values())
+
+
+def test_connect_four_is_judged_by_its_gain_its_switch_and_its_time(bench, measured):
+    checkup = {"checkup/negamax:2/score": 0.2, "checkup/negamax:4/score": 0.1}
+    rows = [{"selector/tp": 1.0}, {"selector/tp": 2.0}, {"selector/tp": 1.0}]
+    judge = bench.JUDGES["connectfour-tiny"]
+    figures = judge([measured(checkup=checkup, rows=rows, wall_s=1700.0)])
+    assert values(figures) == pytest.approx({
+        "connectfour_win_rate_gain": 0.2,
+        "connectfour_gap_between_intervals": 0.12,
+        "connectfour_illegal_rate": 0.01,
+        "connectfour_wall": 1700.0,
+        "connectfour_peak_memory": 1.0,
+        "connectfour_highest_tp": 2.0,
+        "connectfour_points_against_negamax_2": 0.2,
+        "connectfour_points_against_negamax_4": 0.1,
+    })
+    assert all(figure.to_dict()["holds"] for figure in figures.values())
+    for name, change in {
+        "win_rate_gain": {"wins": (0.0, 0.5, 0.59)},
+        "gap_between_intervals": {"wins": (0.0, 0.5, 0.57)},
+        "illegal_rate": {"illegal": (0.9, 0.1, 0.02)},
+        "wall": {"wall_s": 1801.0},
+        "highest_tp": {"rows": rows[:1]},
+    }.items():
+        worse = judge([measured(**({"checkup": checkup, "rows": rows} | change))])
+        assert not worse[f"connectfour_{name}"].to_dict()["holds"], name
+
+
+def test_recipes_that_learn_from_data_are_judged_by_what_they_gain(bench, measured):
+    judge = bench.JUDGES["tictactoe-dpo"]
+    figures = judge([measured(wins=(0.0, 0.3, 0.45))])
+    assert values(figures) == pytest.approx({
+        "dpo_gap_between_intervals": 0.07,
+        "dpo_win_rate": 0.45,
+        "dpo_wall": 100.0,
+        "dpo_peak_memory": 1.0,
+    })
+    assert not judge([measured(wins=(0.0, 0.3, 0.36))])["dpo_gap_between_intervals"].to_dict()[
+        "holds"
+    ]
+
+
+def test_a_reward_model_is_judged_by_the_pairs_of_its_last_steps(bench, measured):
+    rows = [{"policy/accuracy": 0.0}, *[{"policy/accuracy": 0.75}] * 10]
+    figures = bench.JUDGES["reward-model"]([measured(rows=rows)])
+    assert values(figures) == {"reward_model_accuracy": 0.75, "reward_model_wall": 100.0}
+
+
+def test_no_recipes_figures_are_taken_for_anothers(bench):
+    prefixes = [f"{prefix}_" for prefix in bench.FIGURE_PREFIX.values()]
+    assert len(prefixes) == len(bench.JUDGES)
+    for prefix in prefixes:
+        assert not any(other != prefix and other.startswith(prefix) for other in prefixes)
 
 
 def test_what_is_stored_of_a_run_is_all_that_its_table_shows(bench, measured, load_tool):

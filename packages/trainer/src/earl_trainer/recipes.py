@@ -58,6 +58,10 @@ RECIPES: dict[str, RunConfig] = {
                 memory_bytes=218_000_000,
                 times="profile",
             ),
+            # Untrained and at the end.
+            evaluation=EvaluationConfig(
+                every_steps=160 + 48, opponents=("random", "negamax:2", "negamax:4")
+            ),
         ),
         # A pretrained chat model with a template and a tokenizer of its own.
         RunConfig(
