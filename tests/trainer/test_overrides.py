@@ -96,6 +96,16 @@ def test_an_unknown_field_is_refused_with_the_nearest(field, nearest):
     assert "earl train --help" in message
 
 
+@pytest.mark.parametrize(
+    "flag", ["--rollout.top-p", "--rollout.top_k", "--rollout.min-p", "--top-p"]
+)
+def test_a_cut_vocabulary_is_refused_with_the_rule(flag):
+    message = refusal(lambda: resolve(RunConfig(), parse_flags([flag, "0.9"])))
+
+    assert "importance ratios need the full support" in message
+    assert message.endswith(f"got {flag[2:].replace('-', '_')} = 0.9")
+
+
 def test_a_field_below_a_plain_field_is_refused():
     message = refusal(lambda: resolve(RunConfig(), parse_flags(["--learner.lr.x", "1"])))
 

@@ -32,17 +32,32 @@ def test_a_weight_is_a_tokens_own_or_its_rows(level, weights):
 
 def test_larger_weights_are_capped_and_smaller_ones_stay():
     rules = WeightRules(max_weight=4.0)
-    assert rules.weigh(RATIOS).tolist() == pytest.approx([2.0, 4.0, 1.0, 0.25])
+    assert rules.bound(unbounded_weights(RATIOS, "token")).tolist() == pytest.approx([
+        2.0,
+        4.0,
+        1.0,
+        0.25,
+    ])
 
 
 def test_weights_outside_are_masked_on_both_sides():
     rules = WeightRules(max_weight=4.0, min_weight=0.5, on_larger="mask")
-    assert rules.weigh(RATIOS).tolist() == pytest.approx([2.0, 0.0, 1.0, 0.0])
+    assert rules.bound(unbounded_weights(RATIOS, "token")).tolist() == pytest.approx([
+        2.0,
+        0.0,
+        1.0,
+        0.0,
+    ])
 
 
 def test_a_sequence_that_leaves_the_bounds_is_masked_as_a_whole():
     rules = WeightRules(level="sequence", max_weight=10.0, on_larger="mask")
-    assert rules.weigh(RATIOS).tolist() == pytest.approx([0.0, 0.0, 0.0, 0.25])
+    assert rules.bound(unbounded_weights(RATIOS, "sequence")).tolist() == pytest.approx([
+        0.0,
+        0.0,
+        0.0,
+        0.25,
+    ])
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -91,7 +91,12 @@ def test_the_weight_of_the_penalty_moves_by_the_bounded_error_over_the_horizon(
     assert weight == pytest.approx(expected)
 
 
-def test_without_a_target_the_weight_stays_and_a_huge_step_turns_it_around_never():
+def test_without_a_target_the_weight_stays():
     assert KlController(target=0.0, horizon=1).next_weight(0.5, divergence=9.0, num_tokens=9) == 0.5
-    low = KlController(target=0.1, horizon=1).next_weight(0.5, divergence=0.0, num_tokens=900)
-    assert low == 0.0
+
+
+def test_a_step_of_many_horizons_moves_the_weight_by_a_fifth_and_never_to_nothing():
+    controller = KlController(target=0.1, horizon=100_000)
+    low = controller.next_weight(0.5, divergence=0.0, num_tokens=900_000)
+    assert low == pytest.approx(0.8 * 0.5)
+    assert controller.next_weight(low, divergence=9.0, num_tokens=900_000) == pytest.approx(0.48)

@@ -77,6 +77,23 @@ def test_kl_metric_is_the_divergence_of_the_old_policy_from_the_new():
     assert outputs.metrics["kl"].item() == pytest.approx(1.0 - math.log(2.0), rel=1e-5)
 
 
+@pytest.mark.parametrize("loss", [clipped_policy_loss, sequence_policy_loss, clipped_weight_loss])
+def test_kl_is_to_the_policy_before_the_step_or_is_not_told(loss):
+    # The engine's policy is another one; d = -log 2 as above.
+    given = inputs([2.0], [1.0])
+    given = replace(given, behaviour_logprobs=given.old_logprobs - 0.7)
+    for name, knows in (
+        ("none", True),
+        ("decoupled", True),
+        ("loglinear", False),
+        ("naive", False),
+    ):
+        metrics = loss(given, replace(SYMMETRIC, correction=CORRECTIONS[name])).metrics
+        assert ("kl" in metrics) is knows
+        if knows:
+            assert metrics["kl"].item() == pytest.approx(1.0 - math.log(2.0), rel=1e-5)
+
+
 def test_reference_term_pulls_towards_the_reference_where_the_advantage_is_zero():
     settings = LossSettings(clip_low=0.2, clip_high=0.2, kl_coefficient=0.5)
     given = inputs([1.0, 1.0], [0.0, 0.0], reference_ratios=[2.0, 0.5])
@@ -205,6 +222,8 @@ def test_a_masked_weight_silences_its_token_in_every_loss():
         outputs.loss.sum().backward()
         assert given.logprobs.grad[0].tolist() == pytest.approx([0.0, -1.5, 0.0], rel=1e-5)
         assert outputs.metrics["behaviour_weight_bounded"][0].tolist() == [1.0, 0.0, 1.0]
+        squares = outputs.metrics["behaviour_weight_square"][0].tolist()
+        assert squares == pytest.approx([0.0, 2.25, 0.0], rel=1e-5)
 
 
 def test_the_clipped_loss_is_that_of_rlax():

@@ -13,7 +13,7 @@ from earl_trainer.algorithms.advantages import (
     leave_one_out,
 )
 from earl_trainer.algorithms.aggregation import find_aggregation
-from earl_trainer.algorithms.importance import LogRatios, WeightRules
+from earl_trainer.algorithms.importance import LogRatios, WeightRules, unbounded_weights
 from earl_trainer.algorithms.kl import k1
 from earl_trainer.algorithms.losses import (
     LossInputs,
@@ -155,7 +155,7 @@ def test_weights_of_what_an_engine_emitted_are_those_of_trl(level, on_larger, mo
         on_larger=on_larger,
     )
     ratios = column("old_logprobs") - column("behaviour_logprobs")
-    weights = rules.weigh(LogRatios(values=ratios, rows=ROWS, mask=MASK))
+    weights = rules.bound(unbounded_weights(LogRatios(values=ratios, rows=ROWS, mask=MASK), level))
     expected = torch.tensor(OUTPUTS["weights"][f"{level}_{mode}"])
     told = expected if level == "token" else expected[ROWS]
     assert weights.tolist() == pytest.approx(told.tolist(), rel=1e-5)

@@ -30,6 +30,14 @@ def config(small_config):
         ("--experience.max-rounds 2", "max_rounds needs experience.filters, got 2 and none"),
         (f"{REPLAY} --experience.offline-share 0.5", "must be < 1, got 0.5 and 0.5"),
         (f"{REPLAY} --algorithm.correction none", "correction must not be none with"),
+        (f"{REPLAY} --algorithm vtrace", "vtrace accounts for .* must be 0, got 0.5 and 0.0"),
+        *(
+            (
+                f"--experience.filters zero-variance --algorithm {name}",
+                f"from which {name} learns: .*grpo.*remax.*, got '{name}'",
+            )
+            for name in ("ppo", "reinforce", "rae")
+        ),
         (f"{REPLAY} --rollout-workers 2", "need rollout_workers = 1, as one .*; got 2"),
         (
             f"{REPLAY} --selector.prepare-on ranks",

@@ -7,13 +7,18 @@ import torch.distributed as dist
 from earl_dispatch.testing import run_ranks
 from earl_envs import EndReason
 from earl_trainer.algorithms.advantages import group_mean
+from earl_trainer.algorithms.aggregation import find_aggregation
 from earl_trainer.algorithms.kl import KL_ESTIMATORS, KlController
+from earl_trainer.algorithms.losses import LossSettings
 from earl_trainer.algorithms.settings import AdvantageSettings, KlPenalty
 from earl_trainer.algorithms.shaping import RewardShaping
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.algorithms.trajectories import Discounts
 from earl_trainer.experience.estimator import Estimator
 from earl_trainer.experience.samples import build_columns, rewards_of
+from earl_trainer.learner.learner import Learner, UpdateSettings
+from earl_trainer.learner.objective import PolicyObjective
+from earl_trainer.learner.optimizer import MasterAdamW
 from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rewards.outcome import Judgement, RewardFailure, RewardOutcome
 from earl_trainer.types import RunFailedError
@@ -112,6 +117,46 @@ def test_the_bonus_enters_the_advantage_and_an_episode_without_one_no_statistic(
     kept = [episodes[0], episodes[2], episodes[3]]
     assert advantages == by_episode(kept, [-1.0, 3.0, 1.0])
     assert advantages[2] > 1.0
+
+
+@pytest.mark.parametrize("name", ["grpo", "rloo", "reinforce++", "ppo"])
+def test_an_empty_reply_counts_in_its_group_and_trains_nothing(
+    name, make_episode, make_turn, make_llama
+):
+    empty = make_episode(turns=[make_turn([1, 2], [])])
+    episodes = numbered([make_episode(), empty, make_episode()])
+    rewards = [1.0, -2.0, 1.0]
+    algorithm = ALGORITHMS[name]
+    settings = AdvantageSettings(normalisation=algorithm.normalisation)
+    columns = {"old_logprobs": torch.full((10,), -1.0), "values": torch.zeros(10)}
+    _, rows = estimated(episodes, rewards, name=name, settings=settings, **columns)
+    assert rows.lengths.tolist() == [4, 2, 4]
+    assert rows.per_token["mask"].split([4, 2, 4])[1].tolist() == [False, False]
+    first, of_empty, last = rows.per_token["advantages"].split([4, 2, 4])
+    assert of_empty.tolist() == [0.0, 0.0]
+    # The mean of the group is 0 and its std sqrt(2); whitened, all four tokens are alike.
+    expected = {"grpo": 0.5**0.5, "rloo": 1.5, "reinforce++": 0.0, "ppo": 0.0}[name]
+    for each in (first, last):
+        assert each.tolist() == pytest.approx([0.0, 0.0, expected, expected])
+
+    def gradient(batch):
+        model = make_llama()
+        objective = PolicyObjective(
+            function=algorithm.loss,
+            settings=LossSettings(clip_low=0.2, clip_high=0.2, entropy_coefficient=0.1),
+            aggregation=find_aggregation("sequence-mean", max_tokens=4),
+            temperature=1.0,
+        )
+        limits = UpdateSettings(max_microbatch_tokens=8, max_grad_norm=1.0)
+        optimizer = MasterAdamW(model, betas=(0.9, 0.95), weight_decay=0.0)
+        metrics = Learner(model, optimizer, objective, limits).accumulate(batch)
+        return metrics, torch.cat([each.grad.flatten() for each in model.parameters()])
+
+    (told, found), (told_without, without) = gradient(rows), gradient(rows.select([0, 2]))
+    assert found.isfinite().all()
+    assert found.any()
+    assert torch.allclose(found, without, atol=1e-6)
+    assert told == pytest.approx(told_without, abs=1e-6)
 
 
 def test_the_same_prompt_twice_in_a_step_is_two_groups(make_episode):

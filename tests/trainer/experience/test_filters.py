@@ -2,6 +2,7 @@
 
 import pytest
 from earl_envs import EndReason
+from earl_trainer.algorithms.shaping import RewardShaping
 from earl_trainer.experience.filters import FilterRules, drop, facts_of, kept_groups
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,6 +37,18 @@ def test_groups_of_equal_rewards_are_dropped_by_seat_and_up_to_rounding(facts):
     zero = "zero-variance"
     assert dropped == [zero, zero, None, None, zero, None, zero, None, None]
     assert kept_groups(played, dropped) == {1, 2}
+
+
+def test_rewards_are_equal_or_not_as_advantages_see_them(facts):
+    played = [facts(0.0, group=0), facts(1e-4, group=0), facts(2.0, group=1), facts(3.0, group=1)]
+
+    def kept(**shaping):
+        rules = FilterRules(names=("zero-variance",), shaping=RewardShaping(**shaping))
+        return kept_groups(played, drop(played, rules))
+
+    assert kept() == {1}
+    assert kept(scale=1000.0) == {0, 1}
+    assert kept(max_abs=1.0) == set()
 
 
 def test_of_equal_replies_to_one_start_the_first_with_a_reward_stays(facts):

@@ -8,12 +8,15 @@ import torch.distributed as dist
 from earl_dispatch import Columns
 from earl_dispatch.testing import run_ranks
 from earl_trainer.algorithms.aggregation import AGGREGATIONS, find_aggregation
+from earl_trainer.algorithms.importance import LEVELS, WeightRules
 from earl_trainer.algorithms.losses import (
     LossOutputs,
     LossSettings,
     clipped_policy_loss,
     negative_log_likelihood,
+    sequence_policy_loss,
 )
+from earl_trainer.algorithms.off_policy import CORRECTIONS
 from earl_trainer.experience.minibatches import shuffle_minibatches
 from earl_trainer.experience.packing import PACKINGS, pack_fewest_first
 from earl_trainer.experience.prepare import Preparer
@@ -37,6 +40,7 @@ def make_learner(
     model,
     *,
     loss=clipped_policy_loss,
+    settings=SETTINGS,
     aggregation="token-mean",
     temperature=1.0,
     max_microbatch_tokens=1000,
@@ -49,7 +53,7 @@ def make_learner(
         MasterAdamW(model, betas=(0.9, 0.95), weight_decay=0.1),
         PolicyObjective(
             function=loss,
-            settings=SETTINGS,
+            settings=settings,
             aggregation=find_aggregation(aggregation, max_tokens=LONGEST),
             temperature=temperature,
         ),
@@ -189,6 +193,25 @@ def test_gradient_does_not_depend_on_the_split_or_the_order(
 
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_metrics_are_means_over_tokens_however_losses_are_summed(
+    make_llama, make_rows, aggregation
+):
+    # Rows of one length with as many trained tokens each: every mean is that over tokens.
+    rows = make_rows([5] * 6)
+    mask = torch.tensor([False, True, False, True, True] * 6)
+    rows = with_column(rows, "mask", mask)
+    rows = replace(rows, per_row={**rows.per_row, "group_tokens": torch.full((6,), 6.0)})
+    minibatches = [torch.arange(6)]
+    expected = make_learner(make_llama()).update(rows, minibatches, lr=0.0)
+    summed = make_learner(make_llama(), aggregation=aggregation)
+    found = summed.update(rows, minibatches, lr=0.0)
+    for name in ("kl", "ratio", "clip_fraction", "entropy", "reference_kl"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-4), name
+    factor = {"sequence-sum": 3.0, "sequence-sum-constant": 3.0 / LONGEST}.get(aggregation, 1.0)
+    assert found["loss"] == pytest.approx(factor * expected["loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
 def test_a_fully_masked_row_changes_neither_loss_nor_gradient(make_llama, make_rows, aggregation):
     model, rows, masked = make_llama(), make_rows(LENGTHS), make_rows([30], seed=1)
     masked = with_column(masked, "mask", torch.zeros(30, dtype=torch.bool))
@@ -232,13 +255,24 @@ def half_masked_rows(make_rows):
     return with_column(rows, "mask", mask)
 
 
-@pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf, 7.0])
+@pytest.mark.parametrize("aggregation", ["token-mean", "sequence-mean"])
+@pytest.mark.parametrize("level", [None, *LEVELS])
+@pytest.mark.parametrize("loss", [clipped_policy_loss, sequence_policy_loss])
 def test_poison_at_masked_tokens_changes_neither_loss_nor_gradient(
-    make_llama, half_masked_rows, poison
+    make_llama, half_masked_rows, loss, level, aggregation, poison
 ):
+    settings = SETTINGS
+    if level is not None:
+        # Random log-probs are far apart: a weight of a whole row must not always be the bound.
+        rules = WeightRules(level=level, max_weight=1e6)
+        settings = replace(SETTINGS, correction=CORRECTIONS["decoupled"], weights=rules)
+    options = {"loss": loss, "settings": settings, "aggregation": aggregation}
     model = make_llama()
-    metrics, gradient = gradient_of(model, half_masked_rows)
-    poisoned_metrics, poisoned_gradient = gradient_of(model, poisoned(half_masked_rows, poison))
+    metrics, gradient = gradient_of(model, half_masked_rows, **options)
+    poisoned_metrics, poisoned_gradient = gradient_of(
+        model, poisoned(half_masked_rows, poison), **options
+    )
     assert metrics == poisoned_metrics
     assert torch.equal(gradient, poisoned_gradient)
     assert gradient.isfinite().all()

@@ -1,7 +1,12 @@
 """A round at some tables leaves the others as they are."""
 
+import math
+from dataclasses import replace
+
 import pytest
 from earl_envs import EndReason, RandomOpponent, make_game
+from earl_trainer.experience.samples import build_columns
+from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rollout.engine import Completion, FinishReason
 from earl_trainer.rollout.play import Play
 from earl_trainer.rollout.seating import Seating
@@ -49,6 +54,26 @@ def test_only_the_tables_that_replied_go_on(parts, tiny_chat):
     assert tables[2].mover == -1
     assert tables[2].talkers[1].games[0].end_reason is EndReason.UNPARSABLE
     assert tables[0].mover == 0
+
+
+@pytest.mark.parametrize("logprob", [math.nan, math.inf, -math.inf])
+def test_a_reply_with_a_logprob_that_is_no_number_fails_its_episode(parts, tiny_chat, logprob):
+    play, batches, tables = parts
+    play.move_opponents(batches, tables)
+    turns = play.open_turns(tables[:2], play.max_context_tokens)
+    good, other = (say(tiny_chat, f"[{batches[0].legal(place)[0] + 1}]") for place in (0, 1))
+    bad = replace(other, logprobs=(-1.0, logprob, *other.logprobs[2:]))
+    play.take_replies(batches, turns, [good, bad])
+    (sound,), (failed,) = ([*table.talkers.values()] for table in tables[:2])
+    (game,) = failed.games
+    assert (game.end_reason, game.detail) == (
+        EndReason.ENV_ERROR,
+        f"the engine gave token 2 of a reply the log-prob {logprob}",
+    )
+    episode = failed.episode(min_return=-1.0)
+    assert episode.summary.failed
+    assert build_columns([episode], RewardConfig()).num_rows == 0
+    assert len(sound.turns) == 1
 
 
 def test_a_table_without_room_for_a_reply_is_cut(parts):

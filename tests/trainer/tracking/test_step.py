@@ -152,7 +152,18 @@ def test_scored_samples_count_for_the_rate_of_preparation(outcome):
     metrics = replace(outcome, shares=shares).record().metrics
 
     assert metrics["rate/prepare_tokens_per_s"] == 10.0
-    assert metrics["mismatch/kl"] == 0.0
+    assert metrics["mismatch/max_logprob_difference"] == 0.0
+
+
+def test_the_effective_sample_size_is_that_of_the_weights_as_the_loss_had_them(outcome):
+    # Weights 0.5 and 1.5: the mean is 1, that of squares 1.25.
+    weighted = {"behaviour_weight": 1.0, "behaviour_weight_square": 1.25}
+    metrics = replace(outcome, updates=weighted).record().metrics
+
+    assert metrics["policy/effective_share"] == 0.8
+    assert metrics["policy/behaviour_weight"] == 1.0
+    assert "policy/behaviour_weight_square" not in metrics
+    assert "policy/effective_share" not in outcome.record().metrics
 
 
 def test_a_switch_is_told_to_the_selector_and_recorded(outcome):

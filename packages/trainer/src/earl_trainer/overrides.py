@@ -13,6 +13,7 @@ from earl_trainer.config import RunConfig
 Tree = dict[str, Any]  # Any: values of every field type, not validated yet
 _ADAPTER = TypeAdapter(RunConfig)
 _GROUP_KEY = "name"
+_CUT_VOCABULARY = frozenset({"top_p", "top_k", "min_p"})
 CONFIG_FILE = "config.yaml"
 """The resolved config in a run folder."""
 
@@ -145,11 +146,7 @@ def _merge(tree: Tree, override: Mapping[str, Any], *, path: tuple[str, ...]) ->
     for key, value in override.items():
         name = ".".join((*path, key))
         if key not in tree:
-            # Not the whole table, as for games or recipes: there are dozens of fields.
-            near = get_close_matches(name, field_names(), n=3, cutoff=0.0)
-            raise ValueError(
-                f"unknown field {name!r}; nearest: {', '.join(near)} (all: earl train --help)"
-            )
+            raise ValueError(_refusal(name, key, value))
         if not _is_tree(tree[key]):
             tree[key] = (
                 value.split(",") if isinstance(value, str) and _is_list(tree[key]) else value
@@ -161,6 +158,18 @@ def _merge(tree: Tree, override: Mapping[str, Any], *, path: tuple[str, ...]) ->
         else:
             fields = [f"{name}.{field}" for field in tree[key]]
             raise ValueError(f"{name!r} is a group of fields; set one of {', '.join(fields)}")
+
+
+def _refusal(name: str, key: str, value: object) -> str:
+    if key in _CUT_VOCABULARY:
+        return (
+            "replies are sampled from the whole vocabulary and log-probs are of that distribution "
+            "at rollout.temperature, as importance ratios need the full support: there is no "
+            f"top-p, top-k or min-p to be set, got {name} = {value}"
+        )
+    # Not the whole table, as for games or recipes: there are dozens of fields.
+    near = get_close_matches(name, field_names(), n=3, cutoff=0.0)
+    return f"unknown field {name!r}; nearest: {', '.join(near)} (all: earl train --help)"
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -7,9 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-# Below this spread the rewards of a group are equal up to rounding, and dividing by it would blow
-# rounding up to advantages in the thousands.
-_MIN_STD = 1e-3
+from earl_trainer.algorithms.normalisation import MIN_STD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +128,7 @@ def divide_by_group_std(
     by almost nothing.
     """
     _, std, _ = _group_moments(scores.rewards.double(), scores.groups)
-    return torch.where(std >= _MIN_STD, advantages / std.clamp(min=_MIN_STD), 0.0).float()
+    return torch.where(std >= MIN_STD, advantages / std.clamp(min=MIN_STD), 0.0).float()
 
 
 def _group_moments(

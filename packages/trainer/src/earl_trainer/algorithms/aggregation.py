@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from earl_trainer.algorithms.rows import row_sums
+
 Weights = tuple[Float[Tensor, " tokens"], Float[Tensor, ""]]
 Facts = Mapping[str, Tensor]
 """What is known of each row besides: its columns."""
@@ -131,4 +133,4 @@ def _trained_tokens(
     mask: Bool[Tensor, " tokens"], lengths: Int64[Tensor, " rows"]
 ) -> Float[Tensor, " rows"]:
     rows = torch.repeat_interleave(torch.arange(len(lengths), device=mask.device), lengths)
-    return torch.zeros(len(lengths), device=mask.device).index_add(0, rows, mask.float())
+    return row_sums(mask.float(), rows, len(lengths))

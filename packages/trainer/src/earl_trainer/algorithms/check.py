@@ -1,11 +1,14 @@
 """Rules of algorithms: what one needs, and what does not go together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from earl_envs import suggest
 
+from earl_trainer.algorithms.advantages import running_mean
+from earl_trainer.algorithms.losses import clipped_policy_loss, sequence_policy_loss
+from earl_trainer.algorithms.off_policy import CORRECTIONS
 from earl_trainer.algorithms.table import ALGORITHMS, Algorithm
-from earl_trainer.algorithms.trajectories import gae
+from earl_trainer.algorithms.trajectories import gae, vtrace
 from earl_trainer.config import RunConfig
 from earl_trainer.config_fields import AUTO
 
@@ -20,10 +23,11 @@ def check_algorithm(config: RunConfig) -> None:
     if name not in ALGORITHMS:
         raise ValueError(suggest(name, ALGORITHMS, what="algorithm"))
     algorithm = ALGORITHMS[name]
-    for rules in (_about_groups, _about_critics, _about_divergence, _about_weights):
+    for rules in (_about_groups, _about_critics, _about_divergence, _about_age, _about_weights):
         for broken, rule in rules(config, algorithm):
             if broken:
                 raise ValueError(rule)
+    _check_constants(config, algorithm)
 
 
 Rules = Iterator[tuple[bool, str]]
@@ -35,6 +39,12 @@ def _about_groups(config: RunConfig, algorithm: Algorithm) -> Rules:
         algorithm.needs_groups and size < 2 and config.preference.name == "none",
         f"{algorithm.name} compares the episodes of a group: rollout.group_size must be >= 2, got "
         f"{size}",
+    )
+    yield (
+        normalisation == "group" and algorithm.reinforces and not algorithm.compares_groups,
+        "advantage.normalisation group would make nothing of a group of equal rewards, from which "
+        f"{algorithm.name} learns: it must be none or batch, or algorithm.name one of "
+        f"{', '.join(names_comparing_groups())}; got 'group' and {algorithm.name!r}",
     )
     yield (
         normalisation == "group" and size < 2,
@@ -74,13 +84,31 @@ def _about_divergence(config: RunConfig, algorithm: Algorithm) -> Rules:
     )
 
 
-def _about_weights(config: RunConfig, algorithm: Algorithm) -> Rules:
-    rules = config.algorithm
+def _about_age(config: RunConfig, algorithm: Algorithm) -> Rules:
+    correction, num_epochs = config.algorithm.correction, config.learner.num_epochs
+    reinforces = algorithm.reinforces and config.preference.name == "none"
+    has_no_ratio = reinforces and not algorithm.needs_old_logprobs
     yield (
-        algorithm.corrects_itself and rules.correction not in (AUTO, "none"),
+        algorithm.corrects_itself and correction not in (AUTO, "none"),
         f"{algorithm.name} weighs tokens of older weights itself: algorithm.correction must be "
-        f"auto or none, got {rules.correction!r}",
+        f"auto or none, got {correction!r}",
     )
+    yield (
+        has_no_ratio and correction == "naive",
+        "algorithm.correction naive is a ratio to the weights that emitted a token, and the loss "
+        f"of {algorithm.name} has no ratio: it must be auto, decoupled, loglinear or none, got "
+        "'naive'",
+    )
+    yield (
+        has_no_ratio and num_epochs > 1,
+        f"the loss of {algorithm.name} has no ratio to the policy before the step, which tokens "
+        f"that are seen again need: learner.num_epochs must be 1, got {num_epochs}",
+    )
+
+
+def _about_weights(config: RunConfig, algorithm: Algorithm) -> Rules:
+    del algorithm
+    rules = config.algorithm
     yield (
         rules.dual_clip is not None and 0.0 < rules.dual_clip <= 1.0,
         "a dual clip is above 1, where the ratio begins, or 0 for none: algorithm.dual_clip, got "
@@ -97,6 +125,57 @@ def _about_weights(config: RunConfig, algorithm: Algorithm) -> Rules:
         "algorithm.min_weight must be below algorithm.max_weight, got "
         f"{rules.min_weight} and {rules.max_weight}",
     )
+
+
+def _check_constants(config: RunConfig, algorithm: Algorithm) -> None:
+    """Refuse constants that nothing in the run looks at."""
+    for section, fields, is_read, why in _constants(config, algorithm):
+        values = getattr(config, section)
+        for field in fields:
+            value, default = getattr(values, field), getattr(type(values)(), field)
+            if value != default and not is_read:
+                needed = "null" if default is None else default
+                raise ValueError(f"{why}: {section}.{field} must be {needed}, got {value}")
+
+
+def _constants(
+    config: RunConfig, algorithm: Algorithm
+) -> Iterator[tuple[str, Sequence[str], bool, str]]:
+    """Yield section, fields, whether they are looked at, and why they would not be."""
+    name, correction = algorithm.name, config.correction
+    weighs = algorithm.reinforces and not algorithm.corrects_itself
+    clips = algorithm.loss in (clipped_policy_loss, sequence_policy_loss)
+    has_ratio, has_trace = algorithm.needs_old_logprobs, algorithm.along in (gae, vtrace)
+    yield "algorithm", ("clip_low", "clip_high"), has_ratio, f"the loss of {name} has no ratio"
+    yield "algorithm", ("dual_clip",), clips, f"{name} clips no surrogate"
+    yield (
+        "algorithm",
+        ("weight_level", "max_weight", "min_weight", "on_larger_weight"),
+        weighs and CORRECTIONS[correction].weighted,
+        f"{name} with algorithm.correction {correction} has no importance weights",
+    )
+    yield (
+        "algorithm",
+        ("entropy_coefficient", "correction"),
+        algorithm.reinforces,
+        f"{name} imitates",
+    )
+    yield (
+        "advantage",
+        ("reward_scale", "reward_clip", "overlong_share", "normalisation", "discount"),
+        algorithm.reinforces,
+        f"{name} imitates, whatever the reward",
+    )
+    yield "advantage", ("trace_decay",), has_trace, f"{name} has no trace"
+    yield "advantage", ("max_trace",), algorithm.along is vtrace, f"{name} has no V-trace"
+    has_mean = algorithm.baseline is running_mean
+    yield "advantage", ("baseline_decay",), has_mean, f"{name} has no running mean"
+    yield "critic", ("lr_ratio", "value_clip"), algorithm.needs_critic, f"{name} has no critic"
+
+
+def names_comparing_groups() -> list[str]:
+    """Return the algorithms whose advantages are 0 in a group of equal rewards."""
+    return [algorithm.name for algorithm in ALGORITHMS.values() if algorithm.compares_groups]
 
 
 def _names_with_critic() -> list[str]:

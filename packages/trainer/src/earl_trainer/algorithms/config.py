@@ -21,7 +21,7 @@ class AlgorithmConfig:
     name: str = "grpo"
     """An entry of the algorithms table."""
     clip_low: OrNone[Annotated[float, Gt(0.0), Le(1.0)]] = None
-    """The ratio to the old policy counts as clipped below 1 - clip_low."""
+    """The ratio to the old policy counts as clipped below 1 - clip_low; where the loss has one."""
     clip_high: OrNone[PositiveFloat] = None
     """The ratio to the old policy counts as clipped above 1 + clip_high."""
     dual_clip: OrNone[NonNegativeFloat] = None
@@ -32,7 +32,8 @@ class AlgorithmConfig:
         ]
     ] = None
     """How the losses of tokens become one number: every token alike; every sample alike, by its
-    mean, its sum, or its sum over the longest context; or every group alike."""
+    mean, its sum, or its sum over the longest context; or every group alike. A value set here holds
+    in warm-up and other imitation too, which else weigh every token alike."""
     entropy_coefficient: NonNegativeFloat = 0.0
     """Weight of the entropy of replies, which is maximised."""
     kl_coefficient: NonNegativeFloat = 0.0
@@ -44,12 +45,12 @@ class AlgorithmConfig:
     kl_target: NonNegativeFloat = 0.0
     """Divergence per token in nats that the weight in the reward is adapted to; 0 keeps it."""
     kl_horizon: PositiveInt = 100_000
-    """Tokens over which the weight changes by at most 20 %."""
+    """Tokens over which the weight changes by at most 20 %, which is also the most of a step."""
     correction: Literal["auto", "none", "decoupled", "loglinear", "naive"] = AUTO
     """For tokens of older weights: AReaL's decoupled objective, the same without a pass for the
     proximal policy, or PPO's ratio to the weights that emitted the token; `none` compares with the
     newest weights as if they had. `auto` is `decoupled` where generation is ahead or rows are
-    replayed, else `none`."""
+    replayed, else `none`. A loss without a ratio takes no `naive`."""
     weight_level: Literal["token", "sequence", "geometric"] = "token"
     """Importance weights of `decoupled` and `loglinear` are a token's own, the product over its
     sample, or the geometric mean over it."""

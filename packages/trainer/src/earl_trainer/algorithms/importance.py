@@ -7,10 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from earl_trainer.algorithms.kl import MAX_LOG_RATIO
 from earl_trainer.algorithms.rows import mean_over_row, sum_over_row
-
-# exp() of a larger log-ratio says nothing more and overflows soon after.
-_MAX_LOG_RATIO = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +63,8 @@ class WeightRules:
     """`cap` brings larger weights down to the largest (truncated importance sampling: the rho-bar
     of IMPALA, arXiv:1802.01561); `mask` leaves tokens with a weight outside out of the loss."""
 
-    def weigh(self, ratios: LogRatios) -> Float[Tensor, "*tokens"]:
-        """Return the weight of every token."""
-        weights = unbounded_weights(ratios, self.level)
+    def bound(self, weights: Float[Tensor, "*tokens"]) -> Float[Tensor, "*tokens"]:
+        """Return what is left of `unbounded_weights` of this level."""
         if self.on_larger == "mask":
             outside = (weights > self.max_weight) | (weights < self.min_weight)
             return torch.where(outside, 0.0, weights)
@@ -76,7 +73,7 @@ class WeightRules:
 
 def unbounded_weights(ratios: LogRatios, level: str) -> Float[Tensor, "*tokens"]:
     """Return policy / behaviour policy at a level, in [exp(-20), exp(20)] so that it is finite."""
-    return LEVELS[level](ratios).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
+    return LEVELS[level](ratios).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
 
 
 def effective_share(total: float, squares: float, count: float) -> float:

@@ -7,15 +7,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# exp() of a larger log-ratio says nothing more and overflows soon after.
-_MAX_LOG_RATIO = 20.0
+MAX_LOG_RATIO = 20.0
+"""In nats: exp() of a larger log-ratio says nothing more and overflows soon after."""
 
 
 def log_ratio(
     logprobs: Float[Tensor, "*shape"], other_logprobs: Float[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape"]:
     """log(policy / other) of each sampled token, in [-20, 20] nats so that exp is finite."""
-    return (logprobs - other_logprobs).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
+    return (logprobs - other_logprobs).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
 
 
 def k3(
@@ -63,14 +63,16 @@ class KlController:
     target: float
     """In nats per token; 0 leaves the weight as it is."""
     horizon: int
-    """Tokens over which it moves by 20 %, at a divergence that is as far off or more."""
+    """Tokens over which it moves by 20 %, at a divergence that is as far off or more; a longer step
+    moves it no further."""
 
     def next_weight(self, weight: float, *, divergence: float, num_tokens: int) -> float:
         """Return the weight after a step.
 
         beta (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon) (Ziegler et al., arXiv:1909.08593,
-        section 2.2, as in their code, where n are episodes; here n are trained tokens). Never below
-        0, however many tokens a step has.
+        section 2.2, as in their code, where n are episodes; here n are trained tokens). Deviation:
+        n / horizon is at most 1. At five horizons a step without divergence, such as the first,
+        would make beta 0, from where no factor brings it back.
 
         Args:
             weight: beta of the step.
@@ -80,4 +82,4 @@ class KlController:
         if not self.target:
             return weight
         error = min(0.2, max(-0.2, divergence / self.target - 1.0))
-        return weight * max(0.0, 1.0 + error * num_tokens / self.horizon)
+        return weight * (1.0 + error * min(1.0, num_tokens / self.horizon))

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from earl_trainer.algorithms.importance import LogRatios, WeightRules, unbounded_weights
+from earl_trainer.algorithms.importance import WeightRules
 from earl_trainer.algorithms.kl import KL_ESTIMATORS, k3, log_ratio
 from earl_trainer.algorithms.off_policy import CORRECTIONS, Centre, Correction, Emitted
 from earl_trainer.algorithms.rows import mean_over_row
@@ -66,6 +66,9 @@ class LossOutputs:
     metrics: dict[str, Float[Tensor, "*tokens"]]
 
 
+BEHAVIOUR_WEIGHT, BEHAVIOUR_WEIGHT_SQUARE = "behaviour_weight", "behaviour_weight_square"
+"""Metrics of which the effective sample size is made once they are means."""
+
 LossFunction = Callable[[LossInputs, LossSettings], LossOutputs]
 
 
@@ -119,14 +122,16 @@ def clipped_weight_loss(inputs: LossInputs, settings: LossSettings) -> LossOutpu
         settings,
         centre,
         -clipped * inputs.advantages * inputs.logprobs,
-        {"ratio": ratio, "clip_fraction": (clipped != ratio).float()},
+        {"ratio": ratio, "clip_fraction": (clipped != ratio).float(), **_moved(inputs, settings)},
     )
 
 
 def policy_gradient_loss(inputs: LossInputs, settings: LossSettings) -> LossOutputs:
     """REINFORCE: L_t = -w A log pi (Williams, 1992), with the KL and entropy terms of the others.
 
-    Without a correction w is 1 and nothing looks at older log-probs.
+    Without a correction w is 1 and nothing looks at older log-probs. There is no ratio to the
+    policy before the step, so each token is to be seen once; the updates of a step's earlier
+    mini-batches are then all that separates a token from the policy that emitted it.
     """
     centre = _centre(inputs, settings)
     return _complete(inputs, settings, centre, -inputs.advantages * inputs.logprobs, {})
@@ -150,8 +155,7 @@ def _clipped(
     metrics = {
         "ratio": ratio.detach(),
         "clip_fraction": (clipped_loss > unclipped_loss).float(),
-        # From samples of the old policy: KL(old || new).
-        "kl": k3(centre.logprobs, inputs.logprobs.detach()),
+        **_moved(inputs, settings),
     }
     if settings.dual_clip:
         bound = -settings.dual_clip * inputs.advantages
@@ -159,6 +163,14 @@ def _clipped(
         loss = torch.where(over, bound, loss)
         metrics["dual_clip_fraction"] = over.float()
     return _complete(inputs, settings, centre, loss, metrics)
+
+
+def _moved(inputs: LossInputs, settings: LossSettings) -> dict[str, Float[Tensor, "*tokens"]]:
+    """How far the policy is from that before the step, where the correction knows that one."""
+    if not settings.correction.needs_old_logprobs:
+        return {}
+    # From samples of the old policy: KL(old || new).
+    return {"kl": k3(inputs.old_logprobs, inputs.logprobs.detach())}
 
 
 def _centre(inputs: LossInputs, settings: LossSettings) -> Centre:
@@ -190,18 +202,11 @@ def _complete(
     """
     if settings.correction.weighted:
         loss = centre.weights * loss
-        believed = unbounded_weights(
-            LogRatios(
-                values=log_ratio(centre.logprobs, inputs.behaviour_logprobs),
-                rows=inputs.rows,
-                mask=inputs.mask,
-            ),
-            settings.weights.level,
-        )
         metrics = {
             **metrics,
-            "behaviour_weight": centre.weights,
-            "behaviour_weight_bounded": (believed != centre.weights).float(),
+            BEHAVIOUR_WEIGHT: centre.weights,
+            BEHAVIOUR_WEIGHT_SQUARE: centre.weights.square(),
+            "behaviour_weight_bounded": (centre.unbounded_weights != centre.weights).float(),
         }
     if settings.kl_coefficient > 0.0:
         divergence = KL_ESTIMATORS[settings.kl_estimator](

@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# Under it advantages are equal up to rounding.
-_MIN_STD = 1e-3
+MIN_STD = 1e-3
+"""Numbers of a smaller spread are equal up to rounding, and dividing by it would blow rounding up
+to advantages in the thousands."""
 
 
 def whiten(
@@ -34,4 +35,4 @@ def whiten(
     centred = exact - total / max(1.0, count)
     (squares,) = add_up([float(centred.square().sum())])
     std = (squares / max(1.0, count)) ** 0.5
-    return (centred / std).float() if std >= _MIN_STD else torch.zeros_like(values)
+    return (centred / std).float() if std >= MIN_STD else torch.zeros_like(values)

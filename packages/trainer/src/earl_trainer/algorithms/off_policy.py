@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from earl_trainer.algorithms.importance import LogRatios, WeightRules
+from earl_trainer.algorithms.importance import LogRatios, WeightRules, unbounded_weights
 from earl_trainer.algorithms.kl import log_ratio
 
 
@@ -38,6 +38,8 @@ class Centre:
 
     logprobs: Float[Tensor, "*tokens"]
     weights: Float[Tensor, "*tokens"]
+    unbounded_weights: Float[Tensor, "*tokens"]
+    """The same before any was capped or masked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +62,13 @@ class Correction:
         """
         centre = self.centre(tokens)
         if not self.weighted:
-            return Centre(logprobs=centre, weights=torch.ones_like(centre))
+            ones = torch.ones_like(centre)
+            return Centre(logprobs=centre, weights=ones, unbounded_weights=ones)
         ratios = LogRatios(
             values=log_ratio(centre, tokens.behaviour_logprobs), rows=tokens.rows, mask=tokens.mask
         )
-        return Centre(logprobs=centre, weights=rules.weigh(ratios))
+        weights = unbounded_weights(ratios, rules.level)
+        return Centre(logprobs=centre, weights=rules.bound(weights), unbounded_weights=weights)
 
 
 def recomputed(tokens: Emitted) -> Float[Tensor, "*tokens"]:

@@ -5,6 +5,20 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 
+def row_sums(
+    values: Float[Tensor, "*tokens"], rows: Int64[Tensor, "*tokens"], num_rows: int
+) -> Float[Tensor, " rows"]:
+    """Add up the tokens of each row; 0 for a row without any.
+
+    Args:
+        values: 0 at tokens that are not to count.
+        rows: Number of each token's row, from 0.
+        num_rows: How many there are.
+    """
+    sums = torch.zeros(num_rows, dtype=values.dtype, device=values.device)
+    return sums.index_add(0, rows.flatten(), values.flatten())
+
+
 def sum_over_row(
     values: Float[Tensor, "*tokens"], rows: Int64[Tensor, "*tokens"]
 ) -> Float[Tensor, "*tokens"]:
@@ -14,8 +28,7 @@ def sum_over_row(
         values: 0 at tokens that are not to count.
         rows: Number of each token's row, from 0; at least one token.
     """
-    sums = torch.zeros(int(rows.max()) + 1, dtype=values.dtype, device=values.device)
-    return sums.index_add(0, rows.flatten(), values.flatten())[rows]
+    return row_sums(values, rows, int(rows.max()) + 1)[rows]
 
 
 def mean_over_row(

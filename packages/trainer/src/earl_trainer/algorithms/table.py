@@ -65,6 +65,11 @@ class Algorithm:
     reinforces: bool = True
     """It learns from rewards, and not by imitation."""
 
+    @property
+    def compares_groups(self) -> bool:
+        """Whether equal rewards of a group have advantage 0, so that only their spread counts."""
+        return self.needs_groups or self.needs_greedy
+
 
 NORMALISATIONS = ("none", "group", "batch")
 """Advantages as they are, over the std of their group's rewards, or whitened over the step."""

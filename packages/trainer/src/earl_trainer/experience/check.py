@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from earl_trainer.algorithms.check import names_comparing_groups
+from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.config import RunConfig
 from earl_trainer.experience.curriculum_setup import check_curriculum
 from earl_trainer.experience.filter_setup import run_filters
@@ -37,6 +39,12 @@ def _check_filters(config: RunConfig) -> None:
             "rewards of one episode never vary: the filter zero-variance needs rollout.group_size "
             f">= 2, got {config.rollout.group_size}"
         )
+    name = config.algorithm.name
+    if "zero-variance" in names and not ALGORITHMS[name].compares_groups:
+        raise ValueError(
+            f"the filter zero-variance drops groups of equal rewards, from which {name} learns: "
+            f"algorithm.name must be one of {', '.join(names_comparing_groups())}, got {name!r}"
+        )
     if (rules.max_rounds or 1) > 1 and not names:
         raise ValueError(
             "groups are played again that filters have dropped: experience.max_rounds needs "
@@ -50,6 +58,13 @@ def _check_reuse(config: RunConfig) -> None:
         raise ValueError(
             "some rows of a step are its own: experience.replay_share + experience.offline_share "
             f"must be < 1, got {rules.replay_share} and {rules.offline_share}"
+        )
+    algorithm = ALGORITHMS[config.algorithm.name]
+    if algorithm.corrects_itself:
+        raise ValueError(
+            f"{algorithm.name} accounts for older weights when rows are played, and not when they "
+            "are drawn again: experience.replay_share and experience.offline_share must be 0, got "
+            f"{rules.replay_share} and {rules.offline_share}"
         )
     if config.correction == "none":
         raise ValueError(

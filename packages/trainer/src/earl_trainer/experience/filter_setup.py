@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from earl_trainer.algorithms.shaping import RewardShaping
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.asynchronous.admission import GroupCounts
 from earl_trainer.asynchronous.ledger import FinishedGroup
@@ -41,7 +42,14 @@ def run_filters(config: RunConfig) -> tuple[FilterRules, int]:
             names.append(each)
     rounds = own_rounds if ZERO_VARIANCE in names else 1
     return (
-        FilterRules(names=tuple(names), min_tokens=rules.min_tokens, max_tokens=rules.max_tokens),
+        FilterRules(
+            names=tuple(names),
+            min_tokens=rules.min_tokens,
+            max_tokens=rules.max_tokens,
+            shaping=RewardShaping(
+                scale=config.advantage.reward_scale, max_abs=config.advantage.reward_clip
+            ),
+        ),
         rules.max_rounds or rounds or 1,
     )
 

@@ -2,15 +2,15 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import pstdev
 
+from earl_trainer.algorithms.normalisation import MIN_STD
+from earl_trainer.algorithms.shaping import RewardShaping
 from earl_trainer.experience.config import FilterName
 from earl_trainer.types import Episode
 
 ZERO_VARIANCE: FilterName = "zero-variance"
-# Where advantages count rewards as equal (`algorithms.advantages`).
-_MIN_STD = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,8 @@ class FilterRules:
     """The filters, in any order."""
     min_tokens: int = 0
     max_tokens: int = 0
+    shaping: RewardShaping = field(default_factory=RewardShaping)
+    """Scale and bound of rewards, behind which they are equal or not."""
     """0 for no bound."""
 
 
@@ -78,11 +80,14 @@ def drop(facts: Sequence[Facts], rules: FilterRules) -> list[FilterName | None]:
     filters would drop an episode, the first one counts in the order truncated, length, duplicates,
     zero variance.
 
-    Zero variance is dynamic sampling's criterion (DAPO, Yu et al., arXiv:2503.14476, eq. 11): of a
-    group whose rewards are all equal no episode has an advantage. A seat's rewards are compared in
-    self-play, as its advantages are, and where a greedy episode is the baseline (ReMax), it is
-    compared as well. Of duplicates the first one stays: with equal replies to one
-    start, several would weigh that one reply as if it were the better for having been repeated.
+    Zero variance is dynamic sampling's criterion (DAPO, Yu et al., arXiv:2503.14476, eq. 11): where
+    the episodes of a group are compared with one another, as `Algorithm.compares_groups` says, none
+    has an advantage if their rewards are all equal. Rewards are equal on the scale of advantages,
+    but for what takes no look at the game: the penalty for long contexts and the running scale of
+    `guards.normalise_rewards`. A seat's rewards are compared in self-play, as its advantages are,
+    and where a greedy episode is the baseline (ReMax), it is compared as well. Of duplicates the
+    first one stays: with equal replies to one start, several would weigh that one reply as if it
+    were the better for having been repeated.
 
     Args:
         facts: Of all workers' episodes, in the order of their starts.
@@ -127,12 +132,12 @@ def _duplicates(facts: Sequence[Facts], rules: FilterRules) -> list[int]:
 
 
 def _without_variance(facts: Sequence[Facts], rules: FilterRules) -> list[int]:
-    del rules
     rewards: dict[tuple[int, int], list[float]] = {}
     for each in facts:
         if each.reward is not None:
-            rewards.setdefault(each.role, []).append(each.reward)
-    equal = {role for role, values in rewards.items() if pstdev(values) < _MIN_STD}
+            shaped = rules.shaping.shape(each.reward, context_tokens=0)
+            rewards.setdefault(each.role, []).append(shaped)
+    equal = {role for role, values in rewards.items() if pstdev(values) < MIN_STD}
     return [place for place, each in enumerate(facts) if each.role in equal]
 
 

@@ -15,10 +15,11 @@ class GuardsConfig:
 
     max_update_kl: NonNegativeFloat = 0.0
     """Updates of a step are left out from the one on whose mini-batch has a larger KL divergence to
-    the policy before the step, in nats per token; 0 makes all."""
+    the policy before the step, in nats per token; 0 makes all. Not with `algorithm.correction`
+    `loglinear` or `naive`, which do without that policy."""
     kl: _Action = "off"
-    """For a KL divergence above `kl_limit`: to the reference policy where the loss has one, else of
-    the step's updates."""
+    """For a KL divergence above `kl_limit`: to the reference policy where loss or reward have one,
+    else of the step's updates, as for `max_update_kl`."""
     kl_limit: NonNegativeFloat = 0.1
     """Nats per token."""
     kl_steps: PositiveInt = 3
@@ -36,7 +37,7 @@ class GuardsConfig:
     loss_spike_steps: Annotated[int, Ge(2)] = 20
     """Steps before that it is compared with."""
     gradient: _Action = "warn"
-    """For steps of which an update was skipped, as its gradient was not finite."""
+    """For steps of which an update, of the critic too, was skipped: its gradient was not finite."""
     gradient_steps: PositiveInt = 1
     """Such steps in a row."""
     plateau: Literal["off", "warn", "stop"] = "off"

@@ -1,5 +1,6 @@
 """The guards of a run, from its config."""
 
+from earl_trainer.algorithms.off_policy import CORRECTIONS
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.config import RunConfig
 from earl_trainer.guards.bounds import LastingBreach
@@ -13,11 +14,10 @@ from earl_trainer.guards.spike import LossSpike
 def make_panel(config: RunConfig) -> Panel:
     """Return the guards that are switched on."""
     rules = config.guards
-    kl = "policy/reference_kl" if config.algorithm.kl_coefficient else "policy/kl"
     guards: dict[str, tuple[str, Guard]] = {
         "kl": (
             rules.kl,
-            LastingBreach(figure=kl, high=rules.kl_limit, num_steps=rules.kl_steps),
+            LastingBreach(figure=_kl_figure(config), high=rules.kl_limit, num_steps=rules.kl_steps),
         ),
         "entropy": (
             rules.entropy,
@@ -29,12 +29,7 @@ def make_panel(config: RunConfig) -> Panel:
             rules.loss_spike,
             LossSpike(deviations=rules.loss_spike_deviations, num_steps=rules.loss_spike_steps),
         ),
-        "gradient": (
-            rules.gradient,
-            LastingBreach(
-                figure="policy/skipped_updates", high=0.0, num_steps=rules.gradient_steps
-            ),
-        ),
+        "gradient": (rules.gradient, _skipping("policy/skipped_updates", config)),
         "plateau": (
             rules.plateau,
             RewardPlateau(least_gain=rules.plateau_gain, num_steps=rules.plateau_steps),
@@ -48,6 +43,11 @@ def make_panel(config: RunConfig) -> Panel:
             ),
         ),
     }
+    if ALGORITHMS[config.algorithm.name].needs_critic:
+        guards["value_gradient"] = (
+            rules.gradient,
+            _skipping("policy/value_skipped_updates", config),
+        )
     return Panel(
         watches=[
             Watch(name=name, guard=guard, action=Action(action))
@@ -69,13 +69,32 @@ def check_guards(config: RunConfig) -> None:
             "guards.hacking compares rewards with checkups: evaluation.every_steps must be >= 1, "
             f"got {config.evaluation.every_steps}"
         )
-    compares = ALGORITHMS[config.algorithm.name].needs_old_logprobs
-    for name, is_on in (
-        ("kl", Action(rules.kl) is not Action.OFF),
-        ("max_update_kl", rules.max_update_kl > 0.0),
+    moves_from_step, has_reference = _knows_step(config), config.algorithm.kl_coefficient > 0.0
+    for name, is_on, has_figure in (
+        ("kl", Action(rules.kl) is not Action.OFF, has_reference or moves_from_step),
+        ("max_update_kl", rules.max_update_kl > 0.0, moves_from_step),
     ):
-        if is_on and not compares:
+        if is_on and not has_figure:
+            or_else = "algorithm.kl_coefficient above 0, or " if name == "kl" else ""
             raise ValueError(
-                f"guards.{name} needs an algorithm whose loss compares with an older policy, got "
-                f"algorithm.name = {config.algorithm.name!r}"
+                f"guards.{name} needs {or_else}an algorithm whose loss compares with the policy "
+                "before the step, and algorithm.correction none or decoupled, got "
+                f"algorithm.name = {config.algorithm.name!r} and {config.correction!r}"
             )
+
+
+def _kl_figure(config: RunConfig) -> str:
+    if not config.algorithm.kl_coefficient:
+        return "policy/kl"
+    taken_off = config.algorithm.kl_in == "reward"
+    return "advantage/reference_kl" if taken_off else "policy/reference_kl"
+
+
+def _knows_step(config: RunConfig) -> bool:
+    """Whether the loss tells how far the policy is from that before the step."""
+    compares = ALGORITHMS[config.algorithm.name].needs_old_logprobs
+    return compares and CORRECTIONS[config.correction].needs_old_logprobs
+
+
+def _skipping(figure: str, config: RunConfig) -> LastingBreach:
+    return LastingBreach(figure=figure, high=0.0, num_steps=config.guards.gradient_steps)

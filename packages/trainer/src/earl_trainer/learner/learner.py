@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from earl_trainer.experience.packing import Bins, PackingFunction, pack_fewest_first
-from earl_trainer.learner.objective import WEIGHTS, Objective
+from earl_trainer.learner.objective import TOTAL_WEIGHT, WEIGHTS, Objective
 from earl_trainer.learner.optimizer import MasterAdamW
 from earl_trainer.models.attention import use_attention
 from earl_trainer.models.heap import give_back_heap
@@ -103,7 +103,7 @@ class Learner:
         for rows in minibatches:
             minibatch = batch.select(rows)
             give_back_heap()
-            metrics = _add_up(self._workers.all_gather(self.accumulate(minibatch)))
+            metrics = _means(_add_up(self._workers.all_gather(self.accumulate(minibatch))))
             done += minibatch.num_tokens
             on_minibatch(done, total)
             if metrics.get("kl", 0.0) > self._settings.max_kl:
@@ -130,7 +130,8 @@ class Learner:
             minibatch: This worker's rows, maybe none.
 
         Returns:
-            This worker's part of the loss and the metrics; none if no worker has a row.
+            This worker's part of the loss, the metrics and `TOTAL_WEIGHT`; none if no worker has a
+            row.
 
         Raises:
             ValueError: If a row is longer than `max_microbatch_tokens`.
@@ -221,6 +222,16 @@ class AbsentLearner:
 def _add_up(parts: Sequence[dict[str, float]]) -> dict[str, float]:
     """Add up what the workers have of an update."""
     return {name: sum(part[name] for part in parts) for name in parts[0]}
+
+
+def _means(sums: dict[str, float]) -> dict[str, float]:
+    """Make the metrics of a mini-batch means; the loss stays what was minimised."""
+    total = sums.get(TOTAL_WEIGHT) or 1.0
+    return {
+        name: value if name == "loss" else value / total
+        for name, value in sums.items()
+        if name != TOTAL_WEIGHT
+    }
 
 
 def _one_idle_token(columns: Columns) -> Columns:

@@ -17,6 +17,10 @@ from earl_trainer.learner.forward import score
 WEIGHTS = "weights"
 """The column per token that the learner adds: a token's share of the loss of the mini-batch."""
 
+TOTAL_WEIGHT = "total_weight"
+"""The metric by which a mini-batch's others but the loss are divided, so that they are means even
+where the weights of tokens do not add up to 1."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
@@ -25,7 +29,8 @@ class Terms:
     loss: Float[Tensor, ""]
     """With gradient; parts add up to the loss."""
     metrics: dict[str, float]
-    """Weighted, so that parts add up to means over the mini-batch."""
+    """Weighted, so that parts add up to means over the mini-batch, or to `TOTAL_WEIGHT` times the
+    means where there is such a metric."""
 
 
 @runtime_checkable
@@ -116,7 +121,8 @@ class PolicyObjective:
             metrics={
                 name: float((torch.where(mask, values, 0.0) * weights).sum())
                 for name, values in reported.items()
-            },
+            }
+            | {TOTAL_WEIGHT: float(weights.sum())},
         )
 
 

@@ -1,5 +1,6 @@
 """One round at the tables: opponents move, prompts are written, replies are played."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
@@ -103,9 +104,14 @@ class Play:
         turns: Sequence[OpenTurn],
         replies: Sequence[Completion | Failure],
     ) -> None:
-        """Play the moves that replies make; one that failed or is no move ends its game."""
+        """Play the moves that replies make; one that failed or is no move ends its game.
+
+        A reply with a log-prob that is no number has failed: nobody knows the distribution that it
+        is from, and one such token would make the gradient of its whole mini-batch NaN.
+        """
         moves: list[tuple[Table, int]] = []
-        for turn, completion in zip(turns, replies, strict=True):
+        for turn, reply in zip(turns, replies, strict=True):
+            completion = _sound(reply)
             if isinstance(completion, Failure):
                 learns = turn.talker.learns
                 reason = EndReason.ENV_ERROR if learns else EndReason.OPPONENT_ERROR
@@ -139,6 +145,15 @@ class Play:
             seat = turn.talker.start.seat
             turn.table.forfeit(seat, EndReason(parsed.failure.value), parsed.detail)
         return action
+
+
+def _sound(reply: Completion | Failure) -> Completion | Failure:
+    if isinstance(reply, Failure) or all(map(math.isfinite, reply.logprobs)):
+        return reply
+    place = next(place for place, each in enumerate(reply.logprobs) if not math.isfinite(each))
+    return Failure(
+        error=f"the engine gave token {place + 1} of a reply the log-prob {reply.logprobs[place]}"
+    )
 
 
 def _step(batches: Sequence[GameBatch], moves: Sequence[tuple[Table, int]]) -> None:

@@ -15,7 +15,6 @@ from earl_dispatch import Columns
 from earl_envs import CUTS, EndReason
 from earl_selector import ContextReport, Decision
 
-from earl_trainer.algorithms.kl import k3
 from earl_trainer.experience.transfer import Delivery
 from earl_trainer.rollout.engine import NO_WEIGHTS
 from earl_trainer.rollout.switch import Switch
@@ -244,9 +243,7 @@ class TokenCounts:
     num_trained: int
     """Of these, or of a script's, that are trained."""
     num_scored: int
-    """Trained tokens with a log-prob of the learner's own."""
-    mismatch_kl: float
-    """Sum over these of KL(engine || learner), by k3 from the engine's samples."""
+    """Trained tokens that an engine emitted, with a log-prob of the learner's own."""
     max_logprob_difference: float
     """Largest distance of both log-probs."""
     staleness: Mapping[int, int]
@@ -259,7 +256,7 @@ class TokenCounts:
         ages, numbers = (version - versions[versions > NO_WEIGHTS]).unique(return_counts=True)
         engine = learner = torch.empty(0)
         if "old_logprobs" in columns.per_token:
-            mask = columns.per_token["mask"]
+            mask = columns.per_token["mask"] & (versions > NO_WEIGHTS)
             engine = columns.per_token["rollout_logprobs"][mask]
             learner = columns.per_token["old_logprobs"][mask]
         return cls(
@@ -267,7 +264,6 @@ class TokenCounts:
             num_generated=int(numbers.sum()),
             num_trained=int(columns.per_token["mask"].sum()),
             num_scored=len(engine),
-            mismatch_kl=float(k3(engine, learner).sum()),
             max_logprob_difference=float((engine - learner).abs().max()) if len(engine) else 0.0,
             staleness=dict(zip(ages.tolist(), numbers.tolist(), strict=True)),
         )
@@ -280,7 +276,6 @@ class TokenCounts:
             num_generated=sum(part.num_generated for part in parts),
             num_trained=sum(part.num_trained for part in parts),
             num_scored=sum(part.num_scored for part in parts),
-            mismatch_kl=sum(part.mismatch_kl for part in parts),
             max_logprob_difference=max(part.max_logprob_difference for part in parts),
             staleness=dict(sum((Counter(part.staleness) for part in parts), Counter[int]())),
         )
@@ -301,6 +296,5 @@ class TokenCounts:
             return figures
         return {
             **figures,
-            "mismatch/kl": self.mismatch_kl / self.num_scored,
             "mismatch/max_logprob_difference": self.max_logprob_difference,
         }

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from earl_dispatch import Columns
 from earl_selector import ContextReport
 
+from earl_trainer.algorithms.importance import effective_share
+from earl_trainer.algorithms.losses import BEHAVIOUR_WEIGHT, BEHAVIOUR_WEIGHT_SQUARE
 from earl_trainer.experience.transfer import Delivery
 from earl_trainer.rewards.outcome import judgement_metrics
 from earl_trainer.rollout.choice import Choice
@@ -152,7 +154,7 @@ class StepOutcome:
                 **counts.metrics(),
                 "tokens/generated": float(sum(share.num_emitted for share in self.shares)),
                 "tokens/trained": float(counts.num_trained),
-                **{f"policy/{name}": value for name, value in self.updates.items()},
+                **_update_metrics(self.updates),
                 "policy/lr": self.lr,
                 **replace(self.clock, seconds=slowest).metrics(stage_tokens),
                 **({} if switch is None else switch_metrics(switch)),
@@ -173,3 +175,15 @@ class StepOutcome:
             ]),
             **context_metrics(self._report_on(self.episodes, resident_tokens)),
         }
+
+
+def _update_metrics(updates: Mapping[str, float]) -> dict[str, float]:
+    """Return the learner's figures, and the effective sample size where tokens are weighted.
+
+    It is a share of the tokens, of the weights as the loss had them, at their level and bounded.
+    """
+    figures = {f"policy/{name}": value for name, value in updates.items()}
+    square = figures.pop(f"policy/{BEHAVIOUR_WEIGHT_SQUARE}", None)
+    if square is not None:
+        figures["policy/effective_share"] = effective_share(updates[BEHAVIOUR_WEIGHT], square, 1.0)
+    return figures
