@@ -218,7 +218,7 @@ def test_a_method_takes_the_place_of_rewards(tiny_model, name, scored, objective
     assert phase.policy is policies[TEACHER if name in {"sft", "spin"} else RL]
     assert phase.needs_reference == (name in {"dpo", "kto"})
     answers = [(Line(token_ids=(1, 2), trained=(False, True), num_prompt=1), True)] * 2
-    rows = judged_columns(answers)
+    rows = judged_columns(answers, [answers[0][0]])
     reference = tiny_model if phase.needs_reference else None
     prepared = phase.make_preparer(config, tiny_model, reference).prepare(rows)
     assert set(prepared.per_token) - set(rows.per_token) == scored

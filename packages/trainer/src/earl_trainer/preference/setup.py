@@ -12,6 +12,7 @@ from earl_trainer.phases import Phase
 from earl_trainer.preference.collection import DataCollection, PlayedCollection
 from earl_trainer.preference.games import Graded, accepted_of, grade, judged_of, pairs_of
 from earl_trainer.preference.lines import (
+    Line,
     demonstration_columns,
     judged_columns,
     line_of,
@@ -19,6 +20,7 @@ from earl_trainer.preference.lines import (
 )
 from earl_trainer.preference.load import load_demonstrations, load_judged, load_pairs
 from earl_trainer.preference.methods import METHODS, Method, Source
+from earl_trainer.preference.mismatched import mismatched_lines
 from earl_trainer.preference.spin import pairs_against
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collection import Collection
@@ -87,7 +89,7 @@ def make_collection(
     if method.source is Source.SHOWN:
         return play()  # As in warm-up, every episode is imitated.
     return PlayedCollection(
-        play(), _of_games(config, method, against), team=team, wanted=method.source.value
+        play(), _of_games(config, method, against, team), team=team, wanted=method.source.value
     )
 
 
@@ -120,7 +122,7 @@ def _from_data(
         return collection(pairs, lambda part, _: pair_columns(part))
     if method.source is Source.JUDGED:
         judged = load_judged(path, chat, max_tokens=limit)
-        return collection(judged, lambda part, _: judged_columns(part))
+        return collection(judged, lambda part, _: _judged(part, config, team))
     shown = load_demonstrations(path, chat, max_tokens=limit)
     if method.source is Source.AGAINST_SELF:
         return collection(shown, against)
@@ -129,7 +131,7 @@ def _from_data(
 
 
 def _of_games(
-    config: RunConfig, method: Method, against: _Against
+    config: RunConfig, method: Method, against: _Against, team: Team
 ) -> Callable[[Rollout, int], Columns]:
     threshold = config.preference.threshold
 
@@ -145,8 +147,8 @@ def _of_games(
 
     makers: dict[Source, Callable[[Rollout, int], Columns]] = {
         Source.PAIRS: lambda rollout, _: pair_columns(pairs_of(graded(rollout))),
-        Source.JUDGED: lambda rollout, _: judged_columns(
-            judged_of(graded(rollout), threshold=threshold)
+        Source.JUDGED: lambda rollout, _: _judged(
+            judged_of(graded(rollout), threshold=threshold), config, team
         ),
         Source.ACCEPTED: lambda rollout, _: demonstration_columns(
             accepted_of(graded(rollout), threshold=threshold)
@@ -154,3 +156,12 @@ def _of_games(
         Source.AGAINST_SELF: lambda rollout, step: against(shown(rollout), step),
     }
     return makers[method.source]
+
+
+def _judged(judged: Sequence[tuple[Line, bool]], config: RunConfig, team: Team) -> Columns:
+    mismatched = mismatched_lines(
+        [line for line, _ in judged],
+        max_tokens=config.rollout.max_context_tokens,
+        workers=team.everyone,
+    )
+    return judged_columns(judged, mismatched)
