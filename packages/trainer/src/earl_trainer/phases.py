@@ -33,6 +33,8 @@ from earl_trainer.types import EpisodeStart
 from earl_trainer.workers.group import ALONE, Group
 
 WARMUP, RL, PREFERENCE = "warmup", "rl", "preference"
+GUARDED = (RL, PREFERENCE)
+"""Phases that guards watch; a run has one of them."""
 TEACHER = "teacher"
 """Who plays in `PREFERENCE` where the learner is shown games."""
 

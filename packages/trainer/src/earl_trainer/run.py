@@ -24,7 +24,7 @@ from earl_trainer.guards.guardian import Guardian
 from earl_trainer.guards.panel import Alarm
 from earl_trainer.guards.rollbacks import RolledBackError
 from earl_trainer.interrupts import interrupts_deferred
-from earl_trainer.phases import RL, Phase
+from earl_trainer.phases import GUARDED, Phase
 from earl_trainer.profiling.choice import find_or_measure
 from earl_trainer.profiling.setup import make_setup
 from earl_trainer.rewards.own_model import OwnRewardModel
@@ -252,7 +252,7 @@ class Run:
     def _record(self, outcome: StepOutcome) -> Alarm | None:
         """Write a step down, and return what guards have found that is more than a warning."""
         record, alarm = outcome.record(), None
-        if outcome.phase == RL:
+        if outcome.phase in GUARDED:
             alarm, self.state.guards, figures = self.guardian.inspect(
                 self.state.guards,
                 {**record.metrics, **self.state.checkups.latest},
@@ -265,7 +265,7 @@ class Run:
         self.state.report = outcome.report()
         if alarm is None or alarm.action is not Action.ROLL_BACK:
             return alarm
-        first_step = next(phase.first_step for phase in self.phases if phase.name == RL)
+        first_step = next(phase.first_step for phase in self.phases if phase.name == outcome.phase)
         return self.guardian.settle(alarm, step=self.state.step, first_step=first_step)
 
     def _obey(self, alarm: Alarm | None) -> None:

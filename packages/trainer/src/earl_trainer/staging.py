@@ -18,7 +18,7 @@ from earl_trainer.learner.critic import ActorCritic, make_critic
 from earl_trainer.learner.learner import AbsentLearner, Learner
 from earl_trainer.models.int8 import quantise
 from earl_trainer.models.load import load_folder
-from earl_trainer.phases import RL, Phase, add_values, freeze_copy
+from earl_trainer.phases import GUARDED, RL, Phase, add_values, freeze_copy
 from earl_trainer.preference.setup import make_collection
 from earl_trainer.preparation import make_rank_preparer
 from earl_trainer.rewards.learning import REWARD_MODEL, labelling
@@ -59,8 +59,8 @@ def enter(run: Run, phase: Phase) -> Stages:
         learner=learner or AbsentLearner(),
         critic=critic,
     )
-    starts_rl = phase.name == RL and not resumes
-    if starts_rl and run.team.is_first and run.guardian.panel.rolls_back:
+    starts = phase.name in GUARDED and not resumes
+    if starts and run.team.is_first and run.guardian.panel.rolls_back:
         run.save()  # There is something to go back to.
     return run.stages
 
