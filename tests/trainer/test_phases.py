@@ -219,7 +219,7 @@ def test_a_method_takes_the_place_of_rewards(tiny_model, name, scored, objective
     assert phase.needs_reference == (name in {"dpo", "kto"})
     answers = [(Line(token_ids=(1, 2), trained=(False, True), num_prompt=1), True)] * 2
     rows = judged_columns(answers, [answers[0][0]])
-    reference = tiny_model if phase.needs_reference else None
+    reference = tiny_model if phase.needs_reference or name == "spin" else None
     prepared = phase.make_preparer(config, tiny_model, reference).prepare(rows)
     assert set(prepared.per_token) - set(rows.per_token) == scored
     assert ("baseline" in prepared.per_row) == (name == "kto")
@@ -238,7 +238,7 @@ def test_the_engine_is_asked_by_all_but_a_script_alone(tiny_chat, tic_tac_toe):
     for name in ("sft", "spin", "dpo"):
         (_, phase), _, _ = planned(preference={"name": name})
         asked[name] = replace(phase, policy=script).asks_engine
-    assert asked == {"sft": False, "spin": True, "dpo": False}
+    assert asked == {"sft": False, "spin": False, "dpo": False}
     (_, reinforcement), _, _ = planned()
     assert reinforcement.asks_engine
 

@@ -17,6 +17,7 @@ REFUSALS = [
     ("--preference dpo --preference.margin 1", "dpo has no margin: preference.margin must be 0.0"),
     ("--preference ipo --preference.label-smoothing 0.1", "ipo has no label_smoothing"),
     ("--preference sft --preference.threshold 0.5", "sft has no threshold"),
+    ("--preference dpo --preference.iterate-steps 2", "dpo has no iterate_steps"),
     ("--preference dpo --preference.desirable-weight 2", "dpo has no desirable_weight"),
     ("--preference dpo --max-staleness 1", "dpo needs generation and learning to take turns"),
     (
@@ -64,7 +65,7 @@ def test_what_does_not_fit_is_refused_with_its_rule(flags, message):
     [
         "",
         "--preference dpo --preference.label-smoothing 0.1",
-        "--preference spin --preference.label-smoothing 0.1",
+        "--preference spin --preference.label-smoothing 0.1 --preference.iterate-steps 2",
         "--preference simpo --preference.margin 1",
         "--preference kto --preference.threshold 0.5 --preference.desirable-weight 2",
         "--preference sft --rollout.group-size 1",

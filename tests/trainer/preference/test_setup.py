@@ -64,7 +64,7 @@ def collect(tiny_chat, mute_policy):
             phase.method,
             lambda: Games(episodes),
             chat=tiny_chat,
-            policy=policy,
+            opponent=lambda step: policy,
             team=Team(),
         )
         return source.collect(RolloutRequest(step=0))

@@ -95,8 +95,7 @@ class Phase:
     @property
     def asks_engine(self) -> bool:
         """Whether its steps generate anything, which takes the newest weights."""
-        generates = self.method is not None and self.method.generates
-        return generates or not isinstance(self.policy, ScriptedPolicy)
+        return not isinstance(self.policy, ScriptedPolicy)
 
     def starts(self, seed: int, step: int, *, num_seats: int) -> list[EpisodeStart]:
         """Plan the episodes of one step."""
@@ -139,8 +138,6 @@ class Phase:
         judges = self.method is not None and self.method.source is Source.JUDGED
         if judges:
             scorers[POLICY_LOGPROBS] = model
-        if self.method is not None and self.method.reference is Reference.STEP:
-            scorers["reference_logprobs"] = model
         if self.needs_old_logprobs:
             scorers["old_logprobs"] = model
         if reference is not None:

@@ -19,13 +19,15 @@ from earl_trainer.learner.learner import AbsentLearner, Learner
 from earl_trainer.models.int8 import quantise
 from earl_trainer.models.load import load_folder
 from earl_trainer.phases import GUARDED, RL, Phase, add_values, freeze_copy
+from earl_trainer.preference.anchor import Anchor
+from earl_trainer.preference.methods import Reference
 from earl_trainer.preference.setup import make_collection
 from earl_trainer.preparation import make_rank_preparer
 from earl_trainer.rewards.learning import REWARD_MODEL, labelling
 from earl_trainer.rewards.setup import make_judge, score_episodes
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collection import Collection, InlineCollection
-from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
+from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.run import Run
 from earl_trainer.stages import LEARNER_FILE, Stages
 
@@ -33,7 +35,10 @@ from earl_trainer.stages import LEARNER_FILE, Stages
 def enter(run: Run, phase: Phase) -> Stages:
     """Make the stages of a phase, as they were if the run resumes inside it."""
     resumes = run.state.step > phase.first_step
+    anchor = _make_anchor(run, phase, resumes=resumes)
     reference = _reference(run, resumes=resumes) if phase.needs_reference else None
+    if anchor is not None:
+        reference = anchor.model
     critic = make_critic(run.model) if phase.algorithm.needs_critic else None
     learner = _make_learner(run, phase, critic, resumes=resumes) if run.team.learns else None
     if critic is not None:
@@ -46,7 +51,7 @@ def enter(run: Run, phase: Phase) -> Stages:
         preparer.restore(run.state.preparation)
         estimator.restore(run.state.estimation)
     run.stages = Stages(
-        collection=_make_collection(run, phase, resumes=resumes),
+        collection=_make_collection(run, phase, anchor, resumes=resumes),
         preparer=preparer,
         normaliser=RewardNormaliser(
             run.config.guards.normalise_rewards if phase.name == RL else "off",
@@ -58,6 +63,7 @@ def enter(run: Run, phase: Phase) -> Stages:
         feed=_make_feed(run),
         learner=learner or AbsentLearner(),
         critic=critic,
+        anchor=anchor,
     )
     starts = phase.name in GUARDED and not resumes
     if starts and run.team.is_first and run.guardian.panel.rolls_back:
@@ -65,8 +71,10 @@ def enter(run: Run, phase: Phase) -> Stages:
     return run.stages
 
 
-def _make_collection(run: Run, phase: Phase, *, resumes: bool) -> Collection:
-    collection = _make_player(run, phase, resumes=resumes)
+def _make_collection(
+    run: Run, phase: Phase, anchor: Anchor | None, *, resumes: bool
+) -> Collection:
+    collection = _make_player(run, phase, anchor, resumes=resumes)
     if phase.name == RL:
         collection = filter_collection(
             collection,
@@ -79,7 +87,9 @@ def _make_collection(run: Run, phase: Phase, *, resumes: bool) -> Collection:
     return collection
 
 
-def _make_player(run: Run, phase: Phase, *, resumes: bool) -> Collection:
+def _make_player(
+    run: Run, phase: Phase, anchor: Anchor | None, *, resumes: bool
+) -> Collection:
     if phase.name == RL and run.config.is_asynchronous:
         background = make_background_collection(
             run.config,
@@ -103,7 +113,7 @@ def _make_player(run: Run, phase: Phase, *, resumes: bool) -> Collection:
             phase.method,
             lambda: _make_inline_collection(run, phase, resumes=resumes),
             chat=ChatFormat(run.tokenizer),
-            policy=LanguagePolicy(run.engine, temperature=run.config.rollout.temperature),
+            opponent=None if anchor is None else anchor.at,
             team=run.team,
         )
     return _make_inline_collection(run, phase, resumes=resumes)
@@ -197,6 +207,25 @@ def _make_feed(run: Run) -> LearnerFeed:
         timeout_s=dispatch.timeout_s,
         max_buffer_bytes=dispatch.max_buffer_bytes or None,
     )
+
+
+def _make_anchor(run: Run, phase: Phase, *, resumes: bool) -> Anchor | None:
+    """Make whom the learner is paired with, where the phase's method wants somebody."""
+    if phase.method is None or phase.method.reference is not Reference.ITERATE:
+        return None
+    anchor = Anchor(
+        freeze_copy(run.model),
+        run.model,
+        first_step=phase.first_step,
+        iterate_steps=run.config.preference.iterate_steps,
+        temperature=run.config.rollout.temperature,
+        stop_ids=ChatFormat(run.tokenizer).stop_ids,
+        capacity_tokens=run.engine.capacity_tokens,
+    )
+    if resumes:
+        assert run.resumed_from is not None
+        anchor.restore(run.resumed_from)
+    return anchor
 
 
 def _reference(run: Run, *, resumes: bool) -> PreTrainedModel:

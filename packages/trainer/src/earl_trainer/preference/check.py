@@ -46,6 +46,7 @@ def _check_constants(rules: PreferenceConfig, method: Method) -> None:
     for field, default, has_it in (
         ("margin", 0.0, method.name == "simpo"),
         ("label_smoothing", 0.0, is_dpo),
+        ("iterate_steps", 5, method.source is Source.AGAINST_SELF),
         ("threshold", 0.0, method.source in (Source.ACCEPTED, Source.JUDGED)),
         ("desirable_weight", 1.0, method.source is Source.JUDGED),
         ("undesirable_weight", 1.0, method.source is Source.JUDGED),

@@ -32,7 +32,7 @@ from earl_trainer.workers.team import Team
 
 _Example = TypeVar("_Example")
 _Against = Callable[[Sequence[Sequence[Turn]], int], Columns]
-"""From demonstrations and the step to pairs with the policy's own replies."""
+"""From demonstrations and the step to pairs with the opponent's replies."""
 
 
 def check_data(config: RunConfig, chat: ChatFormat) -> None:
@@ -59,7 +59,7 @@ def make_collection(
     play: Callable[[], Collection],
     *,
     chat: ChatFormat,
-    policy: ReplyPolicy,
+    opponent: Callable[[int], ReplyPolicy] | None = None,
     team: Team,
 ) -> Collection:
     """Make what brings the samples of a phase that learns from data or from games.
@@ -70,13 +70,14 @@ def make_collection(
         method: How.
         play: Makes the collection that plays the phase's games, if there are to be any.
         chat: Renders conversations.
-        policy: The present weights.
+        opponent: Tells for a step who answers against demonstrations, where somebody does.
         team: The workers.
     """
 
     def against(demonstrations: Sequence[Sequence[Turn]], step: int) -> Columns:
+        assert opponent is not None, "a phase of such a method has an opponent"
         pairs = pairs_against(
-            policy,
+            opponent(step),
             demonstrations,
             max_reply_tokens=config.rollout.max_reply_tokens,
             max_context_tokens=config.rollout.max_context_tokens,
