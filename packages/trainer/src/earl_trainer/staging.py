@@ -71,9 +71,7 @@ def enter(run: Run, phase: Phase) -> Stages:
     return run.stages
 
 
-def _make_collection(
-    run: Run, phase: Phase, anchor: Anchor | None, *, resumes: bool
-) -> Collection:
+def _make_collection(run: Run, phase: Phase, anchor: Anchor | None, *, resumes: bool) -> Collection:
     collection = _make_player(run, phase, anchor, resumes=resumes)
     if phase.name == RL:
         collection = filter_collection(
@@ -87,9 +85,7 @@ def _make_collection(
     return collection
 
 
-def _make_player(
-    run: Run, phase: Phase, anchor: Anchor | None, *, resumes: bool
-) -> Collection:
+def _make_player(run: Run, phase: Phase, anchor: Anchor | None, *, resumes: bool) -> Collection:
     if phase.name == RL and run.config.is_asynchronous:
         background = make_background_collection(
             run.config,

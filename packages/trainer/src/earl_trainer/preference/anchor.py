@@ -47,9 +47,7 @@ class Anchor:
         self._live = live
         self._first_step = first_step
         self._iterate_steps = iterate_steps
-        self._engine = TransformersEngine(
-            model, stop_ids=stop_ids, capacity_tokens=capacity_tokens
-        )
+        self._engine = TransformersEngine(model, stop_ids=stop_ids, capacity_tokens=capacity_tokens)
         self._policy = LanguagePolicy(self._engine, temperature=temperature)
 
     def at(self, step: int) -> LanguagePolicy:
