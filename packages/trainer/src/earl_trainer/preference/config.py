@@ -15,8 +15,8 @@ class PreferenceConfig:
     """What learns after warm-up: imitation (`sft`), imitation of the policy's own games that were
     won (`rft`), or a preference loss; `none` is the algorithm of `algorithm.name`."""
     data: str = ""
-    """A JSONL file, or a folder of JSONL, Parquet or a saved Hugging Face data set; empty plays games,
-    to learn from these."""
+    """A JSONL file, or a folder of JSONL, of Parquet, or of a Hugging Face data set that was saved;
+    empty plays games, to learn from these."""
     player: str = "perfect"
     """The opponent of the suite whose games are shown, of `sft` and `spin` without `data`."""
     threshold: float = 0.0
