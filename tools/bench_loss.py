@@ -3,9 +3,9 @@
     python tools/bench_loss.py [--quick --out FILE]
 
 One loss is log-probs and entropies of all tokens, weighted and added up, and the backward pass to
-hidden states and head weights. Memory is the most that torch's tensors take at any moment of it, counted at each
-allocation, beside hidden states and head weights, and their gradients. Time is that of the
-processor, the median of some rounds, in which the variants take turns.
+hidden states and head weights. Memory is the most that torch's tensors take at any moment of it,
+counted at each allocation, beside hidden states and head weights, and their gradients. Time is that
+of the processor, the median of some rounds, in which the variants take turns.
 """
 
 import argparse

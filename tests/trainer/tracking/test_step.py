@@ -36,6 +36,7 @@ def outcome(make_episode, make_turn):
             peak_resident_tokens=resident_tokens,
             counts=TokenCounts.of(columns.select([row]), 9),
             num_emitted=4 - row,
+            num_prefix_breaks=2 + row,
             seconds={"rollout": 2.0 - row, "prepare": 0.5 + 0.5 * row, "update": 4.0},
         )
         for row, (episode, reward, resident_tokens) in enumerate(

@@ -11,7 +11,6 @@ from transformers import PreTrainedModel
 
 from earl_trainer.experience.estimator import Estimator, Untouched
 from earl_trainer.experience.mixing import REPLAY_FILE, Experience
-from earl_trainer.experience.samples import reply_rewards_of
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.guards.reward_normaliser import RewardNormaliser
@@ -19,6 +18,7 @@ from earl_trainer.learner.critic import ActorCritic
 from earl_trainer.learner.learner import AbsentLearner, Learner
 from earl_trainer.preference.anchor import ANCHOR_FILE, Anchor
 from earl_trainer.rewards.config import RewardConfig
+from earl_trainer.rewards.episodes import reply_rewards_of
 from earl_trainer.rollout.collection import Collection
 from earl_trainer.run_state import RunState
 from earl_trainer.types import EpisodeSummary

@@ -10,7 +10,6 @@ from earl_trainer.experience.curriculum_collection import CurriculumCollection
 from earl_trainer.experience.curriculum_setup import make_level_player
 from earl_trainer.experience.filter_setup import filter_collection
 from earl_trainer.experience.mixing import Experience, FreshOnly, make_experience
-from earl_trainer.experience.samples import rewards_of
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.guards.reward_normaliser import RewardNormaliser
@@ -23,6 +22,7 @@ from earl_trainer.preference.anchor import Anchor
 from earl_trainer.preference.methods import Reference
 from earl_trainer.preference.setup import make_collection
 from earl_trainer.preparation import make_rank_preparer
+from earl_trainer.rewards.episodes import rewards_of
 from earl_trainer.rewards.learning import REWARD_MODEL, labelling
 from earl_trainer.rewards.setup import make_judge, score_episodes
 from earl_trainer.rollout.chat import ChatFormat

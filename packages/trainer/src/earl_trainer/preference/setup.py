@@ -7,7 +7,6 @@ from typing import TypeVar
 from earl_dispatch import Columns
 
 from earl_trainer.config import RunConfig
-from earl_trainer.experience.samples import rewards_of
 from earl_trainer.phases import Phase
 from earl_trainer.preference.collection import DataCollection, PlayedCollection
 from earl_trainer.preference.games import Graded, accepted_of, grade, judged_of, pairs_of
@@ -22,6 +21,7 @@ from earl_trainer.preference.load import load_demonstrations, load_judged, load_
 from earl_trainer.preference.methods import METHODS, Method, Source
 from earl_trainer.preference.mismatched import mismatched_lines
 from earl_trainer.preference.spin import pairs_against
+from earl_trainer.rewards.episodes import rewards_of
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collection import Collection
 from earl_trainer.rollout.collector import Rollout

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from earl_dispatch import Columns
 from earl_selector import ContextReport
 
+from earl_trainer.experience.samples import count_prefix_breaks
 from earl_trainer.experience.transfer import Delivery
 from earl_trainer.rewards.outcome import judgement_metrics
 from earl_trainer.rollout.choice import Choice
@@ -36,6 +37,8 @@ class StepShare:
     """Of its samples as they were prepared."""
     num_emitted: int
     """Tokens that an engine emitted for the episodes, those included that gave no sample."""
+    num_prefix_breaks: int
+    """How often a chat template rewrote what came before in an episode."""
     seconds: Mapping[str, float]
     """That it spent in each stage so far."""
 
@@ -60,6 +63,7 @@ class StepShare:
                 for turn in episode.turns
                 for token_version in turn.versions
             ),
+            num_prefix_breaks=sum(map(count_prefix_breaks, rollout.episodes)),
             seconds=dict(clock.seconds),
         )
 
@@ -172,4 +176,5 @@ class StepOutcome:
                 each.judgement for each in self.episodes if each.judgement is not None
             ]),
             **context_metrics(self._report_on(self.episodes, resident_tokens)),
+            "context/prefix_breaks": float(sum(share.num_prefix_breaks for share in self.shares)),
         }
