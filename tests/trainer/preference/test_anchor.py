@@ -1,5 +1,5 @@
 import torch
-from earl_trainer.phases import freeze_copy
+from earl_trainer.phase_stages import freeze_copy
 from earl_trainer.preference.anchor import Anchor
 from earl_trainer.rollout.policies import Query
 from earl_trainer.types import EpisodeStart

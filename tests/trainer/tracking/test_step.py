@@ -90,6 +90,7 @@ def test_the_record_gathers_every_stage(outcome):
         "game/win_rate": 0.5,
         "context/mean_tokens": 5.0,
         "context/resident_tokens": 8.0,
+        "context/prefix_breaks": 5.0,
         "selector/tp": 1.0,
         "selector/queued": 0.0,
         "selector/prepare_tp": 2.0,

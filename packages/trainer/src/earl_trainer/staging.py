@@ -17,7 +17,14 @@ from earl_trainer.learner.critic import ActorCritic, make_critic
 from earl_trainer.learner.learner import AbsentLearner, Learner
 from earl_trainer.models.int8 import quantise
 from earl_trainer.models.load import load_folder
-from earl_trainer.phases import GUARDED, RL, Phase, add_values, freeze_copy
+from earl_trainer.phase_stages import (
+    add_values,
+    freeze_copy,
+    make_estimator,
+    make_learner,
+    make_preparer,
+)
+from earl_trainer.phases import GUARDED, RL, Phase
 from earl_trainer.preference.anchor import Anchor
 from earl_trainer.preference.methods import Reference
 from earl_trainer.preference.setup import make_collection
@@ -44,8 +51,8 @@ def enter(run: Run, phase: Phase) -> Stages:
     if critic is not None:
         run.team.equalise(critic)
     preparer = add_values(run.config, _make_preparer(run, phase, reference), critic)
-    estimator = phase.make_estimator(
-        run.config, num_seats=run.game.num_seats, workers=run.team.everyone
+    estimator = make_estimator(
+        phase, run.config, num_seats=run.game.num_seats, workers=run.team.everyone
     )
     if resumes:
         preparer.restore(run.state.preparation)
@@ -168,7 +175,7 @@ def _make_experience(
 
 def _make_preparer(run: Run, phase: Phase, reference: PreTrainedModel | None) -> PreparationStage:
     if run.config.selector.prepare_on == "learner" or not run.team.plays:
-        return phase.make_preparer(run.config, run.model, reference, run.team.everyone)
+        return make_preparer(phase, run.config, run.model, reference, run.team.everyone)
     return make_rank_preparer(
         run.config,
         run.model,
@@ -186,7 +193,7 @@ def _make_learner(
 ) -> Learner | ActorCritic:
     rewards, step = run.reward_model, run.state.step
     trained = rewards.model if rewards.is_learned_at(step) else run.model
-    learner = phase.make_learner(run.config, trained, critic, run.team.learners)
+    learner = make_learner(phase, run.config, trained, critic, run.team.learners)
     if resumes:
         assert run.resumed_from is not None
         learner.load_state_dict(torch.load(run.resumed_from / LEARNER_FILE, map_location="cpu"))
