@@ -128,7 +128,6 @@ def test_weights_that_are_not_finite_never_take_the_place_of_good_ones(
     tmp_path, small_config, open_run
 ):
     run = open_run(small_config(), tmp_path)
-    run.tracker.close()
     run.state.step = 3
     good = run.save()
     files = sorted(path.relative_to(good) for path in good.rglob("*"))
@@ -138,6 +137,7 @@ def test_weights_that_are_not_finite_never_take_the_place_of_good_ones(
         run.state.step = step
         with pytest.raises(NonFiniteWeightsError, match="weights of the policy are not finite"):
             run.save()
+    run.tracker.close()
     assert run.checkpoints.complete() == {3: good}
     assert sorted(path.relative_to(good) for path in good.rglob("*")) == files
 
