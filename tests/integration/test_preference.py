@@ -91,3 +91,10 @@ def test_an_iterate_of_spin_that_was_interrupted_keeps_its_reference(open_run, t
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     last = [row for row in map(json.loads, lines) if "phase" in row][-1]
     assert abs(last["policy/loss"] - math.log(2.0)) > 1e-3
+
+
+def test_guards_watch_what_learns_from_games(run_steps):
+    flags = "--guards.plateau stop --guards.plateau-steps 1 --guards.plateau-gain 10"
+    rows = run_steps("tictactoe-rft", f"{EXPERIENCE} {flags}")
+    # The second step's mean reward is less than 10 above that of the first.
+    assert [row["guard/plateau"] for row in rows] == [0.0, 1.0]
