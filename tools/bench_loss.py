@@ -2,10 +2,10 @@
 
     python tools/bench_loss.py [--quick --out FILE]
 
-One loss is log-probs of all tokens, weighted and added up, and the backward pass to hidden states
-and head weights. Memory is the most that torch's tensors take at any moment of it, counted at each
-allocation, beside hidden states and head weights, and their gradients. Time is that of the
-processor, the median of some rounds, in which the variants take turns.
+One loss is log-probs and entropies of all tokens, weighted and added up, and the backward pass to
+hidden states and head weights. Memory is the most that torch's tensors take at any moment of it,
+counted at each allocation, beside hidden states and head weights, and their gradients. Time is that
+of the processor, the median of some rounds, in which the variants take turns.
 """
 
 import argparse
@@ -95,14 +95,15 @@ def whole(hidden: Tensor, weight: Tensor, targets: Tensor) -> tuple[Tensor, Tens
         mask_BT=torch.arange(len(targets) + 1)[None] > 0,
         temperature=_TEMPERATURE,
     )
-    return logprobs[0, 1:], entropy[0, 1:].detach()
+    return logprobs[0, 1:], entropy[0, 1:]
 
 
 def run_loss(factors: Factors, compute: Compute) -> Outcome:
     """Compute a loss and its gradients."""
     hidden, weight = (leaf.detach().requires_grad_() for leaf in (factors.hidden, factors.weight))
     logprobs, entropy = compute(hidden, weight, factors.targets)
-    (logprobs * torch.linspace(-1.0, 1.0, len(logprobs))).sum().backward()
+    weights = torch.linspace(-1.0, 1.0, len(logprobs))
+    (logprobs * weights + entropy * weights.flip(0)).sum().backward()
     assert hidden.grad is not None
     assert weight.grad is not None
     return Outcome(

@@ -7,6 +7,7 @@ method of one of its trainers.
 
 import random
 from collections.abc import Sequence
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,8 @@ from trl_trainers import (
 
 GOLDEN = TESTS / "algorithms" / "golden" / "trl.json"
 GROUP_SIZE = 4
+CONTEXTS = (1, 10, 11, 12, 13, 15, 16, 17, 30)
+"""Tokens of contexts, some of which come close to the longest, or go beyond it."""
 LENGTHS = (3, 5, 1, 4, 2, 4, 3, 2, 5, 1, 3, 4)
 UNTRAINED_ROW = 6
 CONSTANTS = {
@@ -37,6 +40,7 @@ CONSTANTS = {
     "min_weight": 0.8,
     "dual_clip": 1.25,
     "max_tokens": 16,
+    "overlong_tokens": 4,
     "kl_coefficient": 0.3,
     "entropy_coefficient": 0.2,
 }
@@ -66,6 +70,7 @@ def draw_inputs(rng: random.Random) -> Inputs:
         "entropies": [abs(value) for value in drawn(1.0, [0.0] * len(rows))],
         "advantages": drawn(1.0, [0.0] * len(LENGTHS)),
         "rewards": rewards,
+        "contexts": list(CONTEXTS),
     }
 
 
@@ -104,6 +109,8 @@ def compute(inputs: Inputs) -> Outputs:
         "rloo_whitened": rloo_advantages(inputs, **first | {"normalize_advantages": True}),
         "rloo_penalised": rloo_advantages(inputs, **first | {"beta": CONSTANTS["kl_coefficient"]}),
         "rloo_loss": rloo_loss(inputs, clip),
+        "rloo_moved": rloo_moved_loss(inputs, clip),
+        "overlong": soft_overlong(),
     }
 
 
@@ -220,6 +227,39 @@ def rloo_loss(inputs: Inputs, clip: float) -> Outputs:
         "old_logps": _padded(inputs, "logprobs").sum(1),
     }
     return _loss_and_gradient(trainer.compute_loss(model, batch), leaf)
+
+
+def rloo_moved_loss(inputs: Inputs, clip: float) -> Outputs:
+    """Return RLOOTrainer's loss of rows of one token that have moved away, and its gradient.
+
+    Its ratio is that of a row: with one token each that is the token's.
+    """
+    num_rows = len(LENGTHS)
+    leaf = torch.tensor(inputs["logprobs"][:num_rows], requires_grad=True)
+    model = GivenModel(log_probs=leaf[:, None], entropy=torch.zeros(num_rows, 1))
+    trainer = make_trainer(
+        "trl.trainer.rloo_trainer",
+        "RLOOTrainer",
+        model=model,
+        args=make_arguments(),
+        epsilon_low=clip,
+        epsilon_high=clip,
+    )
+    ones = torch.ones(num_rows, 1, dtype=torch.int64)
+    batch = dict.fromkeys(("prompt_ids", "prompt_mask", "completion_ids", "completion_mask"), ones)
+    moved = {
+        "advantages": torch.tensor(inputs["advantages"]),
+        "old_logps": torch.tensor(inputs["old_logprobs"][:num_rows]),
+    }
+    return _loss_and_gradient(trainer.compute_loss(model, batch | moved), leaf)
+
+
+def soft_overlong() -> list[float]:
+    """Return trl's punishment of long completions."""
+    function = import_module("trl.rewards").get_soft_overlong_punishment(
+        max_completion_len=CONSTANTS["max_tokens"], soft_punish_cache=CONSTANTS["overlong_tokens"]
+    )
+    return function([[1] * tokens for tokens in CONTEXTS])
 
 
 def _scoring(inputs: Inputs, model: GivenModel) -> dict[str, Any]:

@@ -81,6 +81,7 @@ def compute(inputs: Inputs) -> Outputs:
         "cdpo": _of_pairs(inputs, _cpo(inputs, "sigmoid", smoothing)),
         "simpo": _of_pairs(inputs, _cpo(inputs, "simpo", 0.0)),
         "odds_ratio": _of_pairs(inputs, _odds_ratio(inputs)),
+        "orpo": _of_pairs(inputs, _orpo(inputs)),
         "kto": kto(inputs),
     }
 
@@ -186,6 +187,42 @@ def _odds_ratio(inputs: Inputs) -> Loss:
         counts = torch.tensor([float(inputs[f"{side}_tokens"][pair]) for side in SIDES])
         chosen, rejected = sums / counts
         return trainer.odds_ratio_loss(chosen, rejected)[0]
+
+    return loss
+
+
+def _orpo(inputs: Inputs) -> Loss:
+    """Return ORPO's whole loss, a pair a batch, behind a prompt of one token.
+
+    Its likelihood is the mean over all tokens that follow another one: of these prompts none does.
+    """
+    trainer = make_trainer(
+        "trl.experimental.orpo",
+        "ORPOTrainer",
+        beta=CONSTANTS["beta"],
+        is_encoder_decoder=False,
+        padding_value=0,
+    )
+
+    def loss(sums: Tensor, pair: int) -> Tensor:
+        counts = [inputs[f"{side}_tokens"][pair] for side in SIDES]
+        # Of two words, with logits 0 and z: log p of the other one is log sigma(z).
+        means = pad_rows(
+            (sums / torch.tensor(counts)).repeat_interleave(torch.tensor(counts)), counts
+        )
+        scores = means - torch.log(-torch.expm1(means.clamp(max=-1e-9)))
+        logits = torch.stack([torch.zeros_like(scores), scores], dim=-1)
+        behind = torch.cat([logits, torch.zeros_like(logits[:, :1])], dim=1)
+
+        def model(ids: Tensor, **_: object) -> SimpleNamespace:
+            return SimpleNamespace(logits=behind[:, : ids.shape[1]])
+
+        batch: dict[str, Tensor] = {}
+        for side, count in zip(SIDES, counts, strict=True):
+            ones = torch.ones(1, count + 1, dtype=torch.int64)
+            batch[f"{side}_input_ids"] = batch[f"{side}_attention_mask"] = ones
+            batch[f"{side}_labels"] = torch.cat([ones[:, :1] * -100, ones[:, 1:]], dim=1)
+        return trainer.get_batch_loss_metrics(model, batch)[0]
 
     return loss
 

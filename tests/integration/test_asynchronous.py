@@ -8,14 +8,11 @@ import torch
 from earl_envs import RandomOpponent
 from earl_trainer.asynchronous.collection import BackgroundCollection
 from earl_trainer.asynchronous.groups import group_starts, groups_per_step
-from earl_trainer.experience.samples import (
-    add_staleness,
-    build_columns,
-    rewards_of,
-)
+from earl_trainer.experience.samples import add_staleness, build_columns
 from earl_trainer.launch import run_to_end
 from earl_trainer.loop import train_step
 from earl_trainer.phases import RL
+from earl_trainer.rewards.episodes import rewards_of
 from earl_trainer.rollout.collection import InlineCollection
 from earl_trainer.rollout.play import Play
 from earl_trainer.rollout.policies import LanguagePolicy

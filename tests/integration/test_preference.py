@@ -71,7 +71,30 @@ def test_games_are_learned_from(run_steps, name):
     assert any(row["preference/rows"] for row in rows)
 
 
-def test_every_step_of_spin_begins_at_its_own_reference(run_steps):
-    rows = run_steps("tictactoe-spin", f"{EXPERIENCE} --learner.num-minibatches 1")
-    assert [row["policy/loss"] for row in rows] == pytest.approx([math.log(2.0)] * 3, abs=1e-4)
+SPIN = f"{EXPERIENCE} --learner.num-minibatches 1 --preference.iterate-steps 2"
+
+
+def test_every_iterate_of_spin_begins_at_its_own_reference_and_leaves_it(run_steps):
+    rows = run_steps("tictactoe-spin", f"{SPIN} --learner.num-steps 4")
+    losses = [row["policy/loss"] for row in rows]
+    assert losses[::2] == pytest.approx([math.log(2.0)] * 2, abs=1e-4)
+    assert all(abs(loss - math.log(2.0)) > 1e-3 for loss in losses[1::2])
     assert all(row["policy/grad_norm"] > 0 for row in rows)
+
+
+def test_an_iterate_of_spin_that_was_interrupted_keeps_its_reference(open_run, tmp_path):
+    folder = tmp_path / "run"
+    for num_steps, resume in ((3, False), (4, True)):
+        flags = f"{TINY} {SPIN} --learner.num-steps {num_steps}"
+        config = resolve(find_recipe("tictactoe-spin"), parse_flags(flags.split()))
+        assert run_to_end(open_run(config, folder, resume=resume)) == 0
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    last = [row for row in map(json.loads, lines) if "phase" in row][-1]
+    assert abs(last["policy/loss"] - math.log(2.0)) > 1e-3
+
+
+def test_guards_watch_what_learns_from_games(run_steps):
+    flags = "--guards.plateau stop --guards.plateau-steps 1 --guards.plateau-gain 10"
+    rows = run_steps("tictactoe-rft", f"{EXPERIENCE} {flags}")
+    # The second step's mean reward is less than 10 above that of the first.
+    assert [row["guard/plateau"] for row in rows] == [0.0, 1.0]

@@ -3,6 +3,7 @@
 import signal
 
 import earl_envs
+import torch
 from earl_envs.games.tic_tac_toe import TicTacToe
 from earl_trainer.launch import run_to_end
 from earl_trainer.rollout.capacity_error import CapacityError
@@ -78,3 +79,19 @@ def test_ctrl_c_pressed_again_while_the_run_is_saved_changes_nothing(
         f"interrupted: 2 steps are saved in {tmp_path / 'checkpoints' / 'step-000002'}",
     ]
     assert display.notes[-1] == f"go on with: earl train --resume {tmp_path}"
+
+
+def test_ctrl_c_leaves_the_checkpoints_alone_where_the_weights_are_not_finite(
+    tmp_path, small_config, open_run, silent_display
+):
+    def interrupt(step, stage):
+        if (step, stage) == (1, "rollout"):
+            with torch.no_grad():
+                next(run.model.parameters())[0, 0] = float("nan")
+            raise KeyboardInterrupt
+
+    display = silent_display(interrupt)
+    run = open_run(small_config(), tmp_path, display=display)
+    assert run_to_end(run) == 1
+    assert display.notes[-1].startswith("earl: weights of the policy are not finite")
+    assert not run.checkpoints.complete()

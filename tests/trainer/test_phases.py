@@ -3,16 +3,10 @@
 from dataclasses import replace
 
 import pytest
-import torch
 from earl_envs import RandomOpponent
-from earl_trainer.algorithms.config import AlgorithmConfig
 from earl_trainer.config import RunConfig
-from earl_trainer.experience.packing import pack_karmarkar_karp
-from earl_trainer.learner.objective import PolicyObjective
 from earl_trainer.overrides import resolve
-from earl_trainer.phases import PREFERENCE, RL, TEACHER, WARMUP, freeze_copy, plan_phases
-from earl_trainer.preference.lines import Line, judged_columns
-from earl_trainer.preference.objective import JudgedObjective, PairObjective
+from earl_trainer.phases import RL, TEACHER, WARMUP, plan_phases
 from earl_trainer.rollout.policies import ScriptedPolicy
 
 
@@ -91,53 +85,6 @@ def test_a_reference_is_needed_only_where_the_loss_has_a_kl_term():
     assert warmup.kl_coefficient == 0.0
 
 
-def test_preparation_scores_with_what_the_loss_looks_at(tiny_model, make_rows):
-    (warmup, reinforcement), _, config = planned(algorithm={"kl_coefficient": 0.1})
-    rows = make_rows([4, 3])
-    rows = replace(rows, per_token={
-        name: rows.per_token[name] for name in ("token_ids", "mask", "rollout_logprobs", "versions")
-    })  # fmt: skip
-
-    def added(phase, reference):
-        prepared = phase.make_preparer(config, tiny_model, reference).prepare(rows)
-        return set(prepared.per_token) - set(rows.per_token)
-
-    assert added(warmup, None) == set()
-    assert added(reinforcement, None) == {"old_logprobs"}
-    assert added(reinforcement, tiny_model) == {"old_logprobs", "reference_logprobs"}
-
-
-def test_a_phases_learner_takes_clipping_from_the_config(tiny_model):
-    (_, reinforcement), _, _ = planned()
-    config = RunConfig(algorithm=AlgorithmConfig(clip_low=0.1, clip_high=0.3))
-    learner = reinforcement.make_learner(config, tiny_model)
-
-    settings = learner._objective.settings
-    assert (settings.clip_low, settings.clip_high) == (0.1, 0.3)
-
-
-def test_a_phases_learner_packs_as_the_config_says(tiny_model):
-    (_, reinforcement), _, config = planned(
-        learner={"packing": "karmarkar-karp", "max_microbatch_tokens": 777}
-    )
-    settings = reinforcement.make_learner(config, tiny_model)._settings
-
-    assert settings.packing is pack_karmarkar_karp
-    assert settings.max_microbatch_tokens == 777
-
-
-def test_a_frozen_copy_stays_as_it_was(make_llama):
-    model = make_llama()
-    frozen = freeze_copy(model)
-    before = frozen.get_input_embeddings().weight.clone()
-    with torch.no_grad():
-        model.get_input_embeddings().weight.add_(1.0)
-
-    assert torch.equal(frozen.get_input_embeddings().weight, before)
-    assert not any(parameter.requires_grad for parameter in frozen.parameters())
-    assert all(parameter.requires_grad for parameter in model.parameters())
-
-
 def test_both_phases_play_every_seat_in_self_play_and_as_many_games_as_asked_for():
     phases, _, _ = planned(opponent="self", rollout={"games_per_episode": 3})
 
@@ -201,32 +148,6 @@ def test_what_corrects_itself_is_not_corrected_again():
     assert reinforcement.correction.name == "none"
 
 
-@pytest.mark.parametrize(
-    ("name", "scored", "objective"),
-    [
-        ("sft", set(), PolicyObjective),
-        ("simpo", set(), PairObjective),
-        ("spin", {"reference_logprobs"}, PairObjective),
-        ("dpo", {"reference_logprobs"}, PairObjective),
-        ("kto", {"reference_logprobs"}, JudgedObjective),
-    ],
-)
-def test_a_method_takes_the_place_of_rewards(tiny_model, name, scored, objective):
-    (_, phase), policies, config = planned(preference={"name": name, "beta": 0.3})
-    assert phase.name == PREFERENCE
-    assert (phase.first_step, phase.end_step, phase.evaluation) == (20, 50, "before")
-    assert phase.policy is policies[TEACHER if name in {"sft", "spin"} else RL]
-    assert phase.needs_reference == (name in {"dpo", "kto"})
-    answers = [(Line(token_ids=(1, 2), trained=(False, True), num_prompt=1), True)] * 2
-    rows = judged_columns(answers)
-    reference = tiny_model if phase.needs_reference else None
-    prepared = phase.make_preparer(config, tiny_model, reference).prepare(rows)
-    assert set(prepared.per_token) - set(rows.per_token) == scored
-    assert ("baseline" in prepared.per_row) == (name == "kto")
-    learner = phase.make_learner(config, tiny_model)
-    assert isinstance(learner._objective, objective)
-
-
 def test_data_need_no_teacher():
     (_, phase), policies, _ = planned(preference={"name": "sft", "data": "a.jsonl"})
     assert phase.policy is policies[RL]
@@ -238,7 +159,7 @@ def test_the_engine_is_asked_by_all_but_a_script_alone(tiny_chat, tic_tac_toe):
     for name in ("sft", "spin", "dpo"):
         (_, phase), _, _ = planned(preference={"name": name})
         asked[name] = replace(phase, policy=script).asks_engine
-    assert asked == {"sft": False, "spin": True, "dpo": False}
+    assert asked == {"sft": False, "spin": False, "dpo": False}
     (_, reinforcement), _, _ = planned()
     assert reinforcement.asks_engine
 

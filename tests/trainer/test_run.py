@@ -3,10 +3,12 @@
 import json
 from dataclasses import replace
 
+import pytest
 import torch
 from earl_selector import ContextReport, SelectorState
 from earl_trainer.loop import train
 from earl_trainer.rollout.switch import Switch
+from earl_trainer.types import NonFiniteWeightsError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
@@ -120,3 +122,41 @@ def test_a_saved_model_folder_gives_the_same_logits_and_template(tmp_path, small
     tokenizer = AutoTokenizer.from_pretrained(checkpoint / "model")
     assert tokenizer.chat_template == run.tokenizer.chat_template
     assert run.checkpoints.latest() == checkpoint
+
+
+def test_weights_that_are_not_finite_never_take_the_place_of_good_ones(
+    tmp_path, small_config, open_run
+):
+    run = open_run(small_config(), tmp_path)
+    run.state.step = 3
+    good = run.save()
+    files = sorted(path.relative_to(good) for path in good.rglob("*"))
+    with torch.no_grad():
+        next(run.model.parameters())[0, 0] = float("nan")
+    for step in (3, 4):
+        run.state.step = step
+        with pytest.raises(NonFiniteWeightsError, match="weights of the policy are not finite"):
+            run.save()
+    run.tracker.close()
+    assert run.checkpoints.complete() == {3: good}
+    assert sorted(path.relative_to(good) for path in good.rglob("*")) == files
+
+
+def test_limits_that_cut_most_episodes_are_remarked_on_once(
+    tmp_path, small_config, open_run, silent_display
+):
+    display = silent_display()
+    # Without any experience hardly a reply ends within its four tokens.
+    config = small_config({"warmup": {"num_steps": 0}, "learner": {"num_steps": 3}})
+    run = open_run(config, tmp_path, display=display)
+    run.begin()
+    train(run)
+    run.tracker.close()
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    shares = [row["context/truncated_share"] for row in rows if "phase" in row]
+    assert min(shares) > 0.5
+    told = [note for note in display.notes if "of the episodes were cut" in note]
+    assert told == [
+        f"step 1: {shares[0]:.0%} of the episodes were cut by rollout.max_reply_tokens or "
+        "rollout.max_context_tokens: hardly any plays to its end (said once)"
+    ]

@@ -25,6 +25,7 @@ from earl_trainer.algorithms.losses import (
 from earl_trainer.algorithms.normalisation import whiten
 from earl_trainer.algorithms.off_policy import CORRECTIONS
 from earl_trainer.algorithms.rows import sum_over_row
+from earl_trainer.algorithms.shaping import RewardShaping
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "trl.json").read_text())
 CONSTANTS, INPUTS, OUTPUTS = (GOLDEN[name] for name in ("constants", "inputs", "outputs"))
@@ -209,3 +210,37 @@ def test_summed_by_row_the_first_update_of_rloo_has_the_gradient_of_trls():
     settings = LossSettings(clip_low=CLIP, clip_high=CLIP)
     _, gradient = loss_and_gradient(clipped_policy_loss, "sequence-sum", given, settings)
     assert gradient.tolist() == pytest.approx(OUTPUTS["rloo_loss"]["gradient"], rel=1e-5, abs=1e-7)
+
+
+def test_rows_of_one_token_have_the_loss_of_trls_rloo_wherever_they_have_moved():
+    num_rows = len(LENGTHS)
+    rows = torch.arange(num_rows)
+    mask = torch.ones(num_rows, dtype=torch.bool)
+    given = LossInputs(
+        logprobs=torch.tensor(INPUTS["logprobs"][:num_rows]).requires_grad_(),
+        entropy=torch.zeros(num_rows),
+        old_logprobs=torch.tensor(INPUTS["old_logprobs"][:num_rows]),
+        behaviour_logprobs=torch.zeros(num_rows),
+        staleness=torch.zeros(num_rows),
+        reference_logprobs=torch.zeros(num_rows),
+        advantages=torch.tensor(INPUTS["advantages"]),
+        rows=rows,
+        mask=mask,
+    )
+    loss = clipped_policy_loss(given, LossSettings(clip_low=CLIP, clip_high=CLIP)).loss.mean()
+    (gradient,) = torch.autograd.grad(loss, given.logprobs)
+    expected = OUTPUTS["rloo_moved"]
+    assert loss.item() == pytest.approx(expected["loss"], abs=1e-6)
+    assert gradient.tolist() == pytest.approx(expected["gradient"], rel=1e-5, abs=1e-7)
+    assert 0.0 in expected["gradient"], "some are clipped"
+    assert sum(each != 0.0 for each in expected["gradient"]) > num_rows // 2
+
+
+def test_the_punishment_of_long_contexts_is_trls_soft_overlong():
+    shaping = RewardShaping(
+        max_tokens=CONSTANTS["max_tokens"],
+        overlong_share=CONSTANTS["overlong_tokens"] / CONSTANTS["max_tokens"],
+    )
+    ours = [shaping.shape(0.25, context_tokens=tokens) - 0.25 for tokens in INPUTS["contexts"]]
+    assert ours == pytest.approx(OUTPUTS["overlong"], abs=1e-6)
+    assert {0.0, -1.0} < set(OUTPUTS["overlong"])

@@ -15,11 +15,12 @@ from earl_trainer.algorithms.shaping import RewardShaping
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.algorithms.trajectories import Discounts
 from earl_trainer.experience.estimator import Estimator
-from earl_trainer.experience.samples import build_columns, rewards_of
+from earl_trainer.experience.samples import build_columns
 from earl_trainer.learner.learner import Learner, UpdateSettings
 from earl_trainer.learner.objective import PolicyObjective
 from earl_trainer.learner.optimizer import MasterAdamW
 from earl_trainer.rewards.config import RewardConfig
+from earl_trainer.rewards.episodes import rewards_of
 from earl_trainer.rewards.outcome import Judgement, RewardFailure, RewardOutcome
 from earl_trainer.types import RunFailedError
 from earl_trainer.workers.group import ALONE, Group

@@ -2,14 +2,15 @@ import copy
 from dataclasses import replace
 
 import pytest
+import torch
 from earl_envs import EndReason, RandomOpponent
 from earl_trainer.experience.samples import (
     build_columns,
-    reply_rewards_of,
-    rewards_of,
+    count_prefix_breaks,
     split_into_samples,
 )
 from earl_trainer.rewards.config import RewardConfig
+from earl_trainer.rewards.episodes import rewards_of
 from earl_trainer.rewards.outcome import Judgement
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
@@ -108,6 +109,40 @@ def test_a_prompt_shorter_than_what_came_before_starts_a_row(make_turn, make_epi
     assert rows == [[1, 2, 3, 4], [1, 2, 3, 5]]
 
 
+def test_every_turn_whose_context_was_rewritten_counts_as_a_break(make_turn, make_episode):
+    turns = [
+        make_turn([1, 2], [3]),
+        make_turn([1, 2, 3, 4], [5]),
+        make_turn([1, 2, 9], [6]),
+        make_turn([1, 2, 9, 6], [7]),
+        make_turn([8], [7]),
+    ]
+    assert count_prefix_breaks(make_episode(turns=turns)) == 2
+    assert count_prefix_breaks(make_episode(turns=turns[:2])) == 0
+    assert count_prefix_breaks(make_episode(turns=[])) == 0
+
+
+def test_the_token_that_ends_a_reply_is_trained_also_where_it_pads_and_nothing_behind_it(
+    tic_tac_toe, tiny_tokenizer
+):
+    tokenizer = copy.deepcopy(tiny_tokenizer)
+    tokenizer.pad_token = tokenizer.eos_token
+    end = tokenizer.eos_token_id
+    assert tokenizer.pad_token_id == end
+    episodes = play(tic_tac_toe, tokenizer)
+    columns = build_columns(episodes, RewardConfig())
+    ids, mask = columns.per_token["token_ids"], columns.per_token["mask"]
+    assert int((ids[mask] == end).sum()) == sum(len(episode.turns) for episode in episodes)
+    ends = columns.lengths.cumsum(0) - 1
+    assert ids[ends].tolist() == [end] * columns.num_rows
+    assert mask[ends].all()
+    # What follows a trained end within a row is the prompt of the next turn.
+    trained_ends = (mask & (ids == end)).nonzero()[:, 0]
+    behind = trained_ends[~torch.isin(trained_ends, ends)] + 1
+    assert len(behind)
+    assert not mask[behind].any()
+
+
 def test_columns_lay_the_rows_of_all_episodes_end_to_end(make_turn, make_episode):
     split = make_episode(turns=[make_turn([1, 2], [3]), make_turn([4], [5, 6])])
     failed = make_episode(end_reason=EndReason.ENV_ERROR, outcome=0.0)
@@ -168,16 +203,6 @@ def test_truncated_episodes_are_kept_zeroed_or_masked(
     assert columns.per_token["mask"].tolist() == expected
 
 
-def test_a_forfeit_costs_the_penalty_on_top_of_the_lost_game(make_summary):
-    episodes = [
-        make_summary(outcome=-1.0),
-        make_summary(outcome=-1.0, end_reason=EndReason.ILLEGAL_MOVE),
-        make_summary(outcome=-1.0, end_reason=EndReason.UNPARSABLE),
-        make_summary(outcome=0.0),
-    ]
-    assert rewards_of(episodes, RewardConfig(illegal_penalty=0.25)) == [-1.0, -1.25, -1.25, 0.0]
-
-
 def test_no_episodes_are_no_rows_of_the_same_columns(make_episode):
     some = build_columns([make_episode()], RewardConfig())
     none = build_columns([], RewardConfig())
@@ -185,39 +210,8 @@ def test_no_episodes_are_no_rows_of_the_same_columns(make_episode):
     assert none.schema() == some.schema()
 
 
-def test_the_penalty_is_taken_per_game(make_summary):
-    won, lost = (1.0, EndReason.FINISHED), (-1.0, EndReason.ILLEGAL_MOVE)
-    episodes = [
-        make_summary(games=[won, lost, won, lost]),
-        make_summary(games=[won, (0.0, EndReason.CONTEXT_LIMIT)], num_games=4),
-    ]
-
-    # Of the second the first game was won, the next cut, and two never began: they count as lost.
-    assert rewards_of(episodes, RewardConfig(illegal_penalty=0.5)) == [-0.25, -0.25]
-
-
 def judged(episode, bonus):
     return replace(episode, judgement=Judgement(outcomes={}, bonus=bonus))
-
-
-def test_what_functions_say_is_added_to_the_weighted_game(make_summary):
-    won = make_summary(outcome=1.0)
-    forfeit = make_summary(outcome=-1.0, end_reason=EndReason.ILLEGAL_MOVE)
-    cut = make_summary(outcome=0.0, end_reason=EndReason.CONTEXT_LIMIT)
-    episodes = [judged(won, 0.25), judged(forfeit, 2.0), judged(cut, 5.0), judged(won, None), won]
-    config = RewardConfig(game_weight=0.5)
-    assert rewards_of(episodes, config) == [0.75, 1.25, 5.0, None, 0.5]
-    zeroed = RewardConfig(game_weight=0.5, truncation="zero")
-    assert rewards_of(episodes, zeroed) == [0.75, 1.25, 0.0, None, 0.5]
-
-
-def test_what_belongs_to_replies_counts_unless_a_cut_episode_is_worth_nothing(make_summary):
-    won, cut = make_summary(), make_summary(end_reason=EndReason.CONTEXT_LIMIT)
-    told = Judgement(outcomes={}, bonus=3.0, parts=(1.0, 2.0))
-    episodes = [replace(won, judgement=told), replace(cut, judgement=told), judged(won, None), won]
-    assert reply_rewards_of(episodes, RewardConfig()) == [(1.0, 2.0), (1.0, 2.0), (), ()]
-    zeroed = RewardConfig(truncation="zero")
-    assert reply_rewards_of(episodes, zeroed) == [(1.0, 2.0), (), (), ()]
 
 
 def test_an_episode_without_a_reward_gives_no_row(make_episode):

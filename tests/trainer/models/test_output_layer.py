@@ -1,6 +1,6 @@
 import pytest
 import torch
-from earl_trainer.models.output_layer import find_output_layer
+from earl_trainer.models.output_layer import find_output_layer, note_whole_logits
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -63,8 +63,12 @@ def test_the_bias_belongs_to_the_layer(make_llama):
 
 def test_a_model_of_another_kind_makes_its_own_logits(make_llama):
     model = make_llama()
+    assert note_whole_logits(model) is None
     model.config.model_type = "llama-with-a-twist"
     assert find_output_layer(model) is None
+    note = note_whole_logits(model)
+    assert note is not None
+    assert "'llama-with-a-twist'" in note
 
 
 def test_a_layer_that_is_split_over_ranks_is_left_to_the_model(make_llama):

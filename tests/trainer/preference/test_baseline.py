@@ -36,6 +36,12 @@ def test_a_policy_below_its_reference_has_baseline_0():
     assert columns.per_row[BASELINE].tolist() == [0.0, 0.0]
 
 
+def test_one_prompt_alone_has_baseline_0():
+    matched = scored([9.0] * 8).select([0, 1])
+    columns = add_baseline(matched, ALONE)
+    assert columns.per_row[BASELINE].tolist() == [0.0, 0.0]
+
+
 def test_no_rows_have_no_baseline_and_stop_nobody():
     columns = add_baseline(scored([-3.0] * 8).select([]), ALONE)
     assert columns.num_rows == 0

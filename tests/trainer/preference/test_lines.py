@@ -73,19 +73,24 @@ def test_demonstrations_count_alike():
     assert columns.lengths.tolist() == [2, 2]
 
 
-def test_judged_answers_come_with_the_next_ones_to_their_prompts():
-    columns = judged_columns([(line([1], [2]), True), (line([3, 4], [5, 6]), False)])
+def test_mismatched_answers_stand_behind_the_judged_ones():
+    judged = [(line([1], [2]), True), (line([3, 4], [5, 6]), False)]
+    columns = judged_columns(judged, [line([1], [5, 6])])
     assert columns.per_row[DESIRABLE].tolist()[:2] == [True, False]
-    assert columns.per_row[MISMATCHED].tolist() == [False, False, True, True]
+    assert columns.per_row[MISMATCHED].tolist() == [False, False, True]
     rows = columns.per_token["token_ids"].split(columns.lengths.tolist())
-    assert [row.tolist() for row in rows] == [[1, 2], [3, 4, 5, 6], [1, 5, 6], [3, 4, 2]]
+    assert [row.tolist() for row in rows] == [[1, 2], [3, 4, 5, 6], [1, 5, 6]]
     trained = columns.per_token["mask"].split(columns.lengths.tolist())
     assert trained[2].tolist() == [False, True, True]
 
 
-@pytest.mark.parametrize("build", [demonstration_columns, pair_columns, judged_columns])
+def judged_alone(judged):
+    return judged_columns(judged, [])
+
+
+@pytest.mark.parametrize("build", [demonstration_columns, pair_columns, judged_alone])
 def test_nothing_gives_no_rows_of_the_same_schema(build):
     one = line([1], [2])
-    example = {demonstration_columns: one, pair_columns: (one, one), judged_columns: (one, True)}
+    example = {demonstration_columns: one, pair_columns: (one, one), judged_alone: (one, True)}
     assert build([]).num_rows == 0
     assert build([]).schema() == build([example[build]]).schema()

@@ -30,14 +30,6 @@ def test_of_a_folder_that_is_not_split_all_files_are_read(tmp_path):
     assert [record.values["x"] for record in read_records(tmp_path)] == [1, 2]
 
 
-def test_parquet_is_read_where_its_library_is_there(tmp_path):
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    rows = [{"prompt": "a", "messages": [{"role": "user", "content": "b"}]}]
-    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "train.parquet")
-    assert [record.values for record in read_records(tmp_path)] == rows
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -55,10 +47,9 @@ def test_what_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no file or folder"):
         read_records(tmp_path / "missing")
     (tmp_path / "a.csv").write_text("x\n1\n")
-    with pytest.raises(ValueError, match="must be JSONL or Parquet"):
+    with pytest.raises(ValueError, match="must be JSONL, Parquet or Arrow"):
         read_records(tmp_path / "a.csv")
-    (tmp_path / "data-00000-of-00001.arrow").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"no \.jsonl or \.parquet file, which .*to_json.* makes"):
+    with pytest.raises(ValueError, match=r"holds no \.jsonl, \.parquet or \.arrow file"):
         read_records(tmp_path)
     (tmp_path / "latin.jsonl").write_bytes(b"\xff")
     with pytest.raises(ValueError, match="cannot read"):

@@ -64,7 +64,7 @@ def collect(tiny_chat, mute_policy):
             phase.method,
             lambda: Games(episodes),
             chat=tiny_chat,
-            policy=policy,
+            opponent=lambda step: policy,
             team=Team(),
         )
         return source.collect(RolloutRequest(step=0))
@@ -88,7 +88,18 @@ def test_pairs_are_made_of_games(collect, episodes):
 
 def test_games_are_judged_by_their_reward(collect, episodes):
     rows = collect("--preference kto", episodes).samples
-    assert rows.per_row["desirable"].tolist() == [True, False, False, False]
+    assert rows.per_row["desirable"].tolist() == [True, False]
+
+
+def test_judged_games_bring_the_answers_to_other_prompts(collect, make_episode, make_turn):
+    games = [
+        make_episode(outcome=outcome, turns=[make_turn([prompt], [reply])])
+        for outcome, prompt, reply in ((1.0, 1, 2), (-1.0, 1, 3), (-1.0, 4, 5))
+    ]
+    rows = collect("--preference kto", games).samples
+    assert rows.per_row["mismatched"].tolist() == [False] * 3 + [True] * 3
+    sequences = rows.per_token["token_ids"].split(rows.lengths.tolist())
+    assert [sequence.tolist() for sequence in sequences[3:]] == [[1, 5], [1, 5], [4, 2]]
 
 
 def test_games_above_the_threshold_are_imitated(collect, episodes):
@@ -126,7 +137,7 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_data_bring_the_rows_that_the_method_wants(collect, tmp_path, tiny_chat, name):
     path = tmp_path / "data.jsonl"
-    rows = [ROWS[name], {**ROWS[name], "label": False}]
+    rows = [ROWS[name], {**ROWS[name], "prompt": "[2]", "label": False}]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     flags = f"--preference {name} --preference.data {path}"
     rollout = collect(flags, policy=Always(tiny_chat.encode_reply("[2]")))

@@ -48,6 +48,8 @@ def close(values):
         ("cdpo", dpo, ("label_smoothing",)),
         ("ipo", ipo, ()),
         ("simpo", simpo, ("margin",)),
+        # Of one pair behind a prompt of one token: else trl's likelihood also has the prompt's.
+        ("orpo", orpo, ()),
     ],
 )
 def test_losses_of_pairs_and_their_gradients_are_those_of_trl(name, function, constants):

@@ -7,8 +7,9 @@ from earl_envs import EndReason
 from earl_trainer.algorithms.settings import AdvantageSettings
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.experience.estimator import Estimator
-from earl_trainer.experience.samples import build_columns, rewards_of
+from earl_trainer.experience.samples import build_columns
 from earl_trainer.rewards.config import RewardConfig
+from earl_trainer.rewards.episodes import rewards_of
 from earl_trainer.rewards.outcome import (
     Judgement,
     RewardFailure,

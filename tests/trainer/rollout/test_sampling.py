@@ -27,6 +27,14 @@ def test_evenly_spread_draws_hit_every_token_at_its_softmax_share(temperature):
     torch.testing.assert_close(logprobs, expected.log()[ids])
 
 
+def test_the_support_is_not_truncated_so_that_ratios_need_no_kept_mass():
+    law = torch.tensor([0.6, 0.3, 0.08, 0.02])  # A top-p of 0.9 would keep the first two.
+    ids, logprobs = draw(law.log(), (np.arange(100) + 0.5) / 100)
+    assert np.bincount(ids.numpy()).tolist() == [60, 30, 8, 2]
+    # Of the whole law, not of what a truncation keeps: log 0.6 and not log (0.6 / 0.9).
+    torch.testing.assert_close(logprobs, law.log()[ids])
+
+
 def test_random_draws_pass_a_chi_square_test():
     num_draws = 20_000
     ids, _ = draw(LOGITS, np.random.default_rng(0).random(num_draws))

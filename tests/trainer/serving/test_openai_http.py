@@ -37,6 +37,8 @@ def with_server(url, work):
 def test_the_law_is_that_of_the_whole_vocabulary_at_the_temperature(ask):
     body = completion_body(ask(temperature=0.7, seed=2**63 + 5), "policy", frozenset({4, 2}))
     assert (body["temperature"], body["top_p"], body["top_k"]) == (0.7, 1.0, -1)
+    # What is left out would be that of the model folder's `generation_config.json`.
+    assert (body["min_p"], body["repetition_penalty"]) == (0.0, 1.0)
     assert body["seed"] == 5, "signed 64 bits"
     assert (body["stop_token_ids"], body["ignore_eos"]) == ([2, 4], True)
     assert (body["prompt"], body["max_tokens"], body["model"]) == ([5, 6], 10, "policy")

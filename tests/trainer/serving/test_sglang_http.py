@@ -90,6 +90,8 @@ def test_a_reply_takes_its_ids_from_the_log_probs(ask, json_server):
     assert (path, body["input_ids"], body["return_logprob"]) == ("/generate", [5, 6], True)
     sampling = body["sampling_params"]
     assert (sampling["temperature"], sampling["top_p"], sampling["top_k"]) == (0.7, 1.0, -1)
+    assert (sampling["min_p"], sampling["repetition_penalty"]) == (0.0, 1.0)
+    assert (sampling["frequency_penalty"], sampling["presence_penalty"]) == (0.0, 0.0)
     assert (sampling["stop_token_ids"], sampling["sampling_seed"]) == ([2, 4], 9)
     assert not sampling.get("ignore_eos"), "SGLang would not see the stop tokens either"
     own = replace(request, stop_ids=frozenset({8}))

@@ -36,6 +36,7 @@ def outcome(make_episode, make_turn):
             peak_resident_tokens=resident_tokens,
             counts=TokenCounts.of(columns.select([row]), 9),
             num_emitted=4 - row,
+            num_prefix_breaks=2 + row,
             seconds={"rollout": 2.0 - row, "prepare": 0.5 + 0.5 * row, "update": 4.0},
         )
         for row, (episode, reward, resident_tokens) in enumerate(
@@ -89,6 +90,7 @@ def test_the_record_gathers_every_stage(outcome):
         "game/win_rate": 0.5,
         "context/mean_tokens": 5.0,
         "context/resident_tokens": 8.0,
+        "context/prefix_breaks": 5.0,
         "selector/tp": 1.0,
         "selector/queued": 0.0,
         "selector/prepare_tp": 2.0,

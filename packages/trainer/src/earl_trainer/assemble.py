@@ -23,6 +23,7 @@ from earl_trainer.guards.guardian import Guardian
 from earl_trainer.guards.rollbacks import RollbackLog
 from earl_trainer.guards.setup import make_panel
 from earl_trainer.models.load import load_folder, load_model
+from earl_trainer.models.output_layer import note_whole_logits
 from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
 from earl_trainer.phases import RL, TEACHER, WARMUP, Phase, plan_phases
 from earl_trainer.preference.setup import check_data
@@ -96,7 +97,8 @@ def assemble_run(
     unused_note = note_unused_staleness(config, num_seats=run.game.num_seats)
     idle_note = note_idle_workers(config, num_seats=run.game.num_seats)
     first = f"recipe {config.recipe}, run folder {folder}"
-    for note in (first, wandb_note, context_note, unused_note, idle_note):
+    logits_note = note_whole_logits(run.model)
+    for note in (first, wandb_note, context_note, logits_note, unused_note, idle_note):
         if note is not None:
             display.note(note)
     positions = {} if checkpoint is None else _read_state(checkpoint)["files"]

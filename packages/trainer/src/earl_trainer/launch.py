@@ -29,15 +29,7 @@ def run_to_end(run: Run) -> int:
                 run = assemble_again(run)
         summary = run.finish()
     except KeyboardInterrupt:
-        # Pressed once more it changes nothing: the run is ending already.
-        with (
-            suppress(KeyboardInterrupt),
-            interrupts_deferred(lambda: note("Ctrl-C: the checkpoint is being written")),
-        ):
-            folder = run.save()
-            note(f"interrupted: {run.state.step} steps are saved in {folder}")
-            note(f"go on with: earl train --resume {run.folder}")
-        return 0
+        return _save_interrupted(run)
     except RunFailedError as error:
         note(f"earl: {error}")
         return 1
@@ -55,6 +47,25 @@ def run_to_end(run: Run) -> int:
                 run.engine.close()
             finally:
                 run.tracker.close()
+
+
+def _save_interrupted(run: Run) -> int:
+    """Save what Ctrl-C has ended, say where, and return the exit status."""
+    note, status = run.tracker.display.note, 1
+    # Pressed once more it changes nothing: the run is ending already.
+    with (
+        suppress(KeyboardInterrupt),
+        interrupts_deferred(lambda: note("Ctrl-C: the checkpoint is being written")),
+    ):
+        try:
+            folder = run.save()
+        except RunFailedError as error:
+            note(f"earl: {error}")
+        else:
+            note(f"interrupted: {run.state.step} steps are saved in {folder}")
+            note(f"go on with: earl train --resume {run.folder}")
+            status = 0
+    return status
 
 
 def _work(

@@ -7,9 +7,10 @@ plays a step's episodes when it is asked for them, the other hands out what othe
 
 from contextlib import closing
 
-from earl_trainer.experience.samples import add_staleness, build_columns, rewards_of
+from earl_trainer.experience.samples import add_staleness, build_columns
 from earl_trainer.interrupts import interrupts_deferred
 from earl_trainer.phases import Phase
+from earl_trainer.rewards.episodes import rewards_of
 from earl_trainer.rollout.collection import RolloutRequest
 from earl_trainer.run import Run
 from earl_trainer.seeding import derive_seed

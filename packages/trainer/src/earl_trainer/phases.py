@@ -1,38 +1,24 @@
 """The phases of a run: the same loop with another player, algorithm and schedule."""
 
-import copy
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
-from transformers import PreTrainedModel
-
-from earl_trainer.algorithms.aggregation import find_aggregation
 from earl_trainer.algorithms.off_policy import CORRECTIONS, Correction
-from earl_trainer.algorithms.settings import advantage_settings, loss_settings
 from earl_trainer.algorithms.table import ALGORITHMS, Algorithm
 from earl_trainer.config import RunConfig
-from earl_trainer.experience.estimator import Estimator, Untouched
-from earl_trainer.experience.packing import PACKINGS
-from earl_trainer.experience.prepare import Preparer
-from earl_trainer.experience.valued_prepare import PreparationStage, ValuedPreparer
-from earl_trainer.learner.critic import ActorCritic, ValueObjective
-from earl_trainer.learner.learner import Learner, UpdateSettings
-from earl_trainer.learner.objective import Objective, PolicyObjective
-from earl_trainer.learner.optimizer import MasterAdamW, learning_rate
-from earl_trainer.preference.baseline import POLICY_LOGPROBS, add_baseline
-from earl_trainer.preference.losses import PreferenceSettings
-from earl_trainer.preference.methods import METHODS, Method, Reference, Source
-from earl_trainer.rewards.learning import PAIRS, REWARD_MODEL, make_objective
+from earl_trainer.learner.optimizer import learning_rate
+from earl_trainer.preference.methods import METHODS, Method, Reference
+from earl_trainer.rewards.learning import PAIRS, REWARD_MODEL
 from earl_trainer.rollout.games_schedule import GamesSchedule
 from earl_trainer.rollout.policies import ReplyPolicy, ScriptedPolicy
 from earl_trainer.rollout.starts import add_greedy, grouped_starts, self_play_starts
 from earl_trainer.seeding import derive_seed
 from earl_trainer.types import EpisodeStart
-from earl_trainer.workers.group import ALONE, Group
 
 WARMUP, RL, PREFERENCE = "warmup", "rl", "preference"
+GUARDED = (RL, PREFERENCE)
+"""Phases that guards watch; a run has one of them."""
 TEACHER = "teacher"
 """Who plays in `PREFERENCE` where the learner is shown games."""
 
@@ -93,8 +79,7 @@ class Phase:
     @property
     def asks_engine(self) -> bool:
         """Whether its steps generate anything, which takes the newest weights."""
-        generates = self.method is not None and self.method.generates
-        return generates or not isinstance(self.policy, ScriptedPolicy)
+        return not isinstance(self.policy, ScriptedPolicy)
 
     def starts(self, seed: int, step: int, *, num_seats: int) -> list[EpisodeStart]:
         """Plan the episodes of one step."""
@@ -124,137 +109,6 @@ class Phase:
             peak=self.peak_lr,
             warmup_steps=self.lr_warmup_steps,
         )
-
-    def make_preparer(
-        self,
-        config: RunConfig,
-        model: PreTrainedModel,
-        reference: PreTrainedModel | None,
-        workers: Group = ALONE,
-    ) -> Preparer:
-        """Make the preparation stage: it scores with the models whose log-probs the loss needs."""
-        scorers: dict[str, PreTrainedModel] = {}
-        judges = self.method is not None and self.method.source is Source.JUDGED
-        if judges:
-            scorers[POLICY_LOGPROBS] = model
-        if self.method is not None and self.method.reference is Reference.STEP:
-            scorers["reference_logprobs"] = model
-        if self.needs_old_logprobs:
-            scorers["old_logprobs"] = model
-        if reference is not None:
-            scorers["reference_logprobs"] = reference
-        return Preparer(
-            scorers,
-            temperature=config.rollout.temperature,
-            max_tokens=config.learner.max_microbatch_tokens,
-            finish=(lambda columns: add_baseline(columns, workers)) if judges else None,
-        )
-
-    def make_estimator(
-        self, config: RunConfig, *, num_seats: int, workers: Group = ALONE
-    ) -> Estimator | Untouched:
-        """Make the stage that turns rewards into advantages, where rewards are learned from."""
-        if self.method is not None and not self.method.imitates_games(config.preference.data):
-            return Untouched()
-        return Estimator(
-            self.algorithm,
-            advantage_settings(
-                config.algorithm,
-                config.advantage,
-                self.algorithm,
-                kl_coefficient=self.kl_coefficient,
-                max_tokens=config.rollout.max_context_tokens,
-                bootstraps=config.reward.truncation == "bootstrap",
-            ),
-            num_seats=num_seats,
-            workers=workers,
-        )
-
-    def make_learner(
-        self,
-        config: RunConfig,
-        model: PreTrainedModel,
-        critic: PreTrainedModel | None = None,
-        workers: Group = ALONE,
-    ) -> Learner | ActorCritic:
-        """Make the update stage, with optimizers that have seen nothing yet.
-
-        Args:
-            config: The run.
-            model: The policy's.
-            critic: The critic's, where the algorithm has one.
-            workers: That learn.
-        """
-        policy = _make_learner(
-            config,
-            model,
-            self._objective(config),
-            workers,
-        )
-        if critic is None:
-            return policy
-        objective = ValueObjective(clip=config.critic.value_clip)
-        return ActorCritic(
-            policy,
-            _make_learner(config, critic, objective, workers),
-            model=critic,
-            lr_ratio=config.critic.lr_ratio,
-        )
-
-    def _objective(self, config: RunConfig) -> Objective:
-        if self.name == REWARD_MODEL:
-            return make_objective(config.reward_model)
-        if self.method is not None and not self.method.imitates:
-            rules = config.preference
-            settings = PreferenceSettings(
-                beta=rules.beta,
-                margin=rules.margin,
-                label_smoothing=rules.label_smoothing,
-                desirable_weight=rules.desirable_weight,
-                undesirable_weight=rules.undesirable_weight,
-            )
-            return self.method.objective(settings, temperature=config.rollout.temperature)
-        return PolicyObjective(
-            function=self.algorithm.loss,
-            settings=loss_settings(
-                config.algorithm,
-                self.algorithm,
-                correction=self.correction,
-                kl_coefficient=self.kl_coefficient,
-            ),
-            aggregation=find_aggregation(
-                config.algorithm.aggregation or self.algorithm.aggregation,
-                max_tokens=config.rollout.max_context_tokens,
-            ),
-            temperature=config.rollout.temperature,
-        )
-
-
-def add_values(
-    config: RunConfig, preparer: PreparationStage, critic: PreTrainedModel | None
-) -> PreparationStage:
-    """Let the critic, where there is one, take part in a preparation stage."""
-    if critic is None:
-        return preparer
-    return ValuedPreparer(preparer, critic, max_tokens=config.learner.max_microbatch_tokens)
-
-
-def _make_learner(
-    config: RunConfig, model: PreTrainedModel, objective: Objective, workers: Group
-) -> Learner:
-    learner = config.learner
-    return Learner(
-        model,
-        MasterAdamW(model, betas=(learner.beta1, learner.beta2), weight_decay=learner.weight_decay),
-        objective,
-        UpdateSettings(
-            max_microbatch_tokens=learner.max_microbatch_tokens,
-            max_grad_norm=learner.max_grad_norm,
-            max_kl=config.guards.max_update_kl or math.inf,
-            packing=PACKINGS[learner.packing],
-        ),
-        workers,
-    )
 
 
 def plan_phases(
@@ -344,10 +198,3 @@ def _without_rewards(reinforcement: Phase, warmup: Phase, method: Method) -> Pha
         kl_coefficient=0.0,
         method=method,
     )
-
-
-def freeze_copy(model: PreTrainedModel) -> PreTrainedModel:
-    """Copy a model as a reference that is never trained."""
-    frozen = copy.deepcopy(model)
-    frozen.requires_grad_(requires_grad=False)
-    return frozen

@@ -4,7 +4,7 @@ import json
 import resource
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
@@ -24,7 +24,8 @@ from earl_trainer.guards.guardian import Guardian
 from earl_trainer.guards.panel import Alarm
 from earl_trainer.guards.rollbacks import RolledBackError
 from earl_trainer.interrupts import interrupts_deferred
-from earl_trainer.phases import RL, Phase
+from earl_trainer.models.finite import check_finite
+from earl_trainer.phases import GUARDED, Phase
 from earl_trainer.profiling.choice import find_or_measure
 from earl_trainer.profiling.setup import make_setup
 from earl_trainer.rewards.own_model import OwnRewardModel
@@ -45,6 +46,7 @@ from earl_trainer.types import EpisodeSummary, RunFailedError
 from earl_trainer.workers.team import Team
 
 SUMMARY_FILE = "summary.json"
+_MOST = 0.5
 Summary = dict[str, Any]  # Any: nested plain values for JSON
 
 
@@ -81,6 +83,8 @@ class Run:
     reward_model: OwnRewardModel = field(init=False)
     stopped_by: str | None = None
     """What a guard found that ends the run."""
+    told_of_truncation: bool = False
+    """Whether a step has been remarked on of which most episodes were cut."""
     started_s: float = field(default_factory=time.perf_counter)
     """When it began in this process, by `time.perf_counter`."""
 
@@ -252,7 +256,7 @@ class Run:
     def _record(self, outcome: StepOutcome) -> Alarm | None:
         """Write a step down, and return what guards have found that is more than a warning."""
         record, alarm = outcome.record(), None
-        if outcome.phase == RL:
+        if outcome.phase in GUARDED:
             alarm, self.state.guards, figures = self.guardian.inspect(
                 self.state.guards,
                 {**record.metrics, **self.state.checkups.latest},
@@ -260,13 +264,25 @@ class Run:
                 note=self.tracker.display.note,
             )
             record = replace(record, metrics={**record.metrics, **figures})
+        self._note_truncation(record.metrics, outcome.step)
         self.tracker.log_step(record)
         self.tracker.log_episodes(outcome.phase, outcome.step, outcome.episodes, outcome.rewards)
         self.state.report = outcome.report()
         if alarm is None or alarm.action is not Action.ROLL_BACK:
             return alarm
-        first_step = next(phase.first_step for phase in self.phases if phase.name == RL)
+        first_step = next(phase.first_step for phase in self.phases if phase.name == outcome.phase)
         return self.guardian.settle(alarm, step=self.state.step, first_step=first_step)
+
+    def _note_truncation(self, metrics: Mapping[str, float], step: int) -> None:
+        """Say, at the first such step, that limits and not the games end most episodes."""
+        share = metrics.get("context/truncated_share", 0.0)
+        if share <= _MOST or self.told_of_truncation:
+            return
+        self.told_of_truncation = True
+        self.tracker.display.note(
+            f"step {step + 1}: {share:.0%} of the episodes were cut by rollout.max_reply_tokens or "
+            "rollout.max_context_tokens: hardly any plays to its end (said once)"
+        )
 
     def _obey(self, alarm: Alarm | None) -> None:
         """Do as the first worker's guards say.
@@ -282,7 +298,16 @@ class Run:
         self.stopped_by = alarm.describe()
 
     def save(self) -> Path:
-        """Save a checkpoint of the present step and return its folder."""
+        """Save a checkpoint of the present step and return its folder.
+
+        Raises:
+            NonFiniteWeightsError: If there is nothing worth saving; older checkpoints stay.
+        """
+        check_finite("policy", self.model)
+        if self.stages is not None and self.stages.critic is not None:
+            check_finite("critic", self.stages.critic)
+        if self.reward_model.is_learned_at(self.state.step):
+            check_finite("reward model", self.reward_model.model)
         return self.checkpoints.save(self.state.step, self._write)
 
     def _write(self, folder: Path) -> None:

@@ -11,19 +11,20 @@ from transformers import PreTrainedModel
 
 from earl_trainer.experience.estimator import Estimator, Untouched
 from earl_trainer.experience.mixing import REPLAY_FILE, Experience
-from earl_trainer.experience.samples import reply_rewards_of
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.guards.reward_normaliser import RewardNormaliser
 from earl_trainer.learner.critic import ActorCritic
 from earl_trainer.learner.learner import AbsentLearner, Learner
+from earl_trainer.preference.anchor import ANCHOR_FILE, Anchor
 from earl_trainer.rewards.config import RewardConfig
+from earl_trainer.rewards.episodes import reply_rewards_of
 from earl_trainer.rollout.collection import Collection
 from earl_trainer.run_state import RunState
 from earl_trainer.types import EpisodeSummary
 
 LEARNER_FILE: Final = "learner.pt"
-SAVED_FILES: Final = (LEARNER_FILE, REPLAY_FILE)
+SAVED_FILES: Final = (LEARNER_FILE, REPLAY_FILE, ANCHOR_FILE)
 """Of a checkpoint: what `Stages.save` writes."""
 
 
@@ -41,6 +42,8 @@ class Stages:
     learner: Learner | ActorCritic | AbsentLearner
     critic: PreTrainedModel | None
     """What to expect, where the algorithm asks."""
+    anchor: Anchor | None
+    """Whom the learner plays against itself with, where the method does."""
 
     def estimate(
         self,
@@ -83,6 +86,8 @@ class Stages:
     def save(self, folder: Path) -> None:
         """Write into a checkpoint what is too large for the run's state."""
         self.experience.save(folder)
+        if self.anchor is not None:
+            self.anchor.save(folder)
         if not isinstance(self.learner, AbsentLearner):
             torch.save(self.learner.state_dict(), folder / LEARNER_FILE)
 

@@ -10,7 +10,6 @@ from earl_trainer.experience.curriculum_collection import CurriculumCollection
 from earl_trainer.experience.curriculum_setup import make_level_player
 from earl_trainer.experience.filter_setup import filter_collection
 from earl_trainer.experience.mixing import Experience, FreshOnly, make_experience
-from earl_trainer.experience.samples import rewards_of
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.guards.reward_normaliser import RewardNormaliser
@@ -18,14 +17,24 @@ from earl_trainer.learner.critic import ActorCritic, make_critic
 from earl_trainer.learner.learner import AbsentLearner, Learner
 from earl_trainer.models.int8 import quantise
 from earl_trainer.models.load import load_folder
-from earl_trainer.phases import RL, Phase, add_values, freeze_copy
+from earl_trainer.phase_stages import (
+    add_values,
+    freeze_copy,
+    make_estimator,
+    make_learner,
+    make_preparer,
+)
+from earl_trainer.phases import GUARDED, RL, Phase
+from earl_trainer.preference.anchor import Anchor
+from earl_trainer.preference.methods import Reference
 from earl_trainer.preference.setup import make_collection
 from earl_trainer.preparation import make_rank_preparer
+from earl_trainer.rewards.episodes import rewards_of
 from earl_trainer.rewards.learning import REWARD_MODEL, labelling
 from earl_trainer.rewards.setup import make_judge, score_episodes
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collection import Collection, InlineCollection
-from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
+from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.run import Run
 from earl_trainer.stages import LEARNER_FILE, Stages
 
@@ -33,20 +42,23 @@ from earl_trainer.stages import LEARNER_FILE, Stages
 def enter(run: Run, phase: Phase) -> Stages:
     """Make the stages of a phase, as they were if the run resumes inside it."""
     resumes = run.state.step > phase.first_step
+    anchor = _make_anchor(run, phase, resumes=resumes)
     reference = _reference(run, resumes=resumes) if phase.needs_reference else None
+    if anchor is not None:
+        reference = anchor.model
     critic = make_critic(run.model) if phase.algorithm.needs_critic else None
     learner = _make_learner(run, phase, critic, resumes=resumes) if run.team.learns else None
     if critic is not None:
         run.team.equalise(critic)
     preparer = add_values(run.config, _make_preparer(run, phase, reference), critic)
-    estimator = phase.make_estimator(
-        run.config, num_seats=run.game.num_seats, workers=run.team.everyone
+    estimator = make_estimator(
+        phase, run.config, num_seats=run.game.num_seats, workers=run.team.everyone
     )
     if resumes:
         preparer.restore(run.state.preparation)
         estimator.restore(run.state.estimation)
     run.stages = Stages(
-        collection=_make_collection(run, phase, resumes=resumes),
+        collection=_make_collection(run, phase, anchor, resumes=resumes),
         preparer=preparer,
         normaliser=RewardNormaliser(
             run.config.guards.normalise_rewards if phase.name == RL else "off",
@@ -58,15 +70,16 @@ def enter(run: Run, phase: Phase) -> Stages:
         feed=_make_feed(run),
         learner=learner or AbsentLearner(),
         critic=critic,
+        anchor=anchor,
     )
-    starts_rl = phase.name == RL and not resumes
-    if starts_rl and run.team.is_first and run.guardian.panel.rolls_back:
+    starts = phase.name in GUARDED and not resumes
+    if starts and run.team.is_first and run.guardian.panel.rolls_back:
         run.save()  # There is something to go back to.
     return run.stages
 
 
-def _make_collection(run: Run, phase: Phase, *, resumes: bool) -> Collection:
-    collection = _make_player(run, phase, resumes=resumes)
+def _make_collection(run: Run, phase: Phase, anchor: Anchor | None, *, resumes: bool) -> Collection:
+    collection = _make_player(run, phase, anchor, resumes=resumes)
     if phase.name == RL:
         collection = filter_collection(
             collection,
@@ -79,7 +92,7 @@ def _make_collection(run: Run, phase: Phase, *, resumes: bool) -> Collection:
     return collection
 
 
-def _make_player(run: Run, phase: Phase, *, resumes: bool) -> Collection:
+def _make_player(run: Run, phase: Phase, anchor: Anchor | None, *, resumes: bool) -> Collection:
     if phase.name == RL and run.config.is_asynchronous:
         background = make_background_collection(
             run.config,
@@ -103,7 +116,7 @@ def _make_player(run: Run, phase: Phase, *, resumes: bool) -> Collection:
             phase.method,
             lambda: _make_inline_collection(run, phase, resumes=resumes),
             chat=ChatFormat(run.tokenizer),
-            policy=LanguagePolicy(run.engine, temperature=run.config.rollout.temperature),
+            opponent=None if anchor is None else anchor.at,
             team=run.team,
         )
     return _make_inline_collection(run, phase, resumes=resumes)
@@ -162,7 +175,7 @@ def _make_experience(
 
 def _make_preparer(run: Run, phase: Phase, reference: PreTrainedModel | None) -> PreparationStage:
     if run.config.selector.prepare_on == "learner" or not run.team.plays:
-        return phase.make_preparer(run.config, run.model, reference, run.team.everyone)
+        return make_preparer(phase, run.config, run.model, reference, run.team.everyone)
     return make_rank_preparer(
         run.config,
         run.model,
@@ -180,7 +193,7 @@ def _make_learner(
 ) -> Learner | ActorCritic:
     rewards, step = run.reward_model, run.state.step
     trained = rewards.model if rewards.is_learned_at(step) else run.model
-    learner = phase.make_learner(run.config, trained, critic, run.team.learners)
+    learner = make_learner(phase, run.config, trained, critic, run.team.learners)
     if resumes:
         assert run.resumed_from is not None
         learner.load_state_dict(torch.load(run.resumed_from / LEARNER_FILE, map_location="cpu"))
@@ -197,6 +210,25 @@ def _make_feed(run: Run) -> LearnerFeed:
         timeout_s=dispatch.timeout_s,
         max_buffer_bytes=dispatch.max_buffer_bytes or None,
     )
+
+
+def _make_anchor(run: Run, phase: Phase, *, resumes: bool) -> Anchor | None:
+    """Make whom the learner is paired with, where the phase's method wants somebody."""
+    if phase.method is None or phase.method.reference is not Reference.ITERATE:
+        return None
+    anchor = Anchor(
+        freeze_copy(run.model),
+        run.model,
+        first_step=phase.first_step,
+        iterate_steps=run.config.preference.iterate_steps,
+        temperature=run.config.rollout.temperature,
+        stop_ids=ChatFormat(run.tokenizer).stop_ids,
+        capacity_tokens=run.engine.capacity_tokens,
+    )
+    if resumes:
+        assert run.resumed_from is not None
+        anchor.restore(run.resumed_from)
+    return anchor
 
 
 def _reference(run: Run, *, resumes: bool) -> PreTrainedModel:

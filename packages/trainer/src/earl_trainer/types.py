@@ -12,6 +12,10 @@ class RunFailedError(RuntimeError):
     """A run cannot go on, for a reason that its user can act on; the message is one line."""
 
 
+class NonFiniteWeightsError(RunFailedError):
+    """A model that is to be saved has parameters that are NaN or infinite."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeStart:
     """Everything that fixes one episode before it begins, apart from the weights that play it."""

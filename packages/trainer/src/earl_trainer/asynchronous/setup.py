@@ -24,9 +24,9 @@ from earl_trainer.asynchronous.publication import Publication, StorePublication
 from earl_trainer.asynchronous.workers import Workers
 from earl_trainer.config import RunConfig
 from earl_trainer.experience.filter_setup import group_acceptance, run_filters
-from earl_trainer.experience.samples import rewards_of
 from earl_trainer.parallel.blueprint import Blueprint
 from earl_trainer.phases import Phase
+from earl_trainer.rewards.episodes import rewards_of
 
 # New weights come while those before may still be read.
 _COPIES_IN_STORE = 4

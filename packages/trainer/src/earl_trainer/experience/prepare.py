@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from earl_trainer.experience.packing import pack_first_fit
+from earl_trainer.experience.by_pack import compute_by_pack
 from earl_trainer.experience.sequences import sequence_lengths
 from earl_trainer.learner.forward import score
 from earl_trainer.models.attention import use_attention
@@ -86,10 +86,8 @@ def score_columns(
         ValueError: If a row is longer than `max_tokens`.
     """
     use_attention(model)
-    bins = pack_first_fit(columns.lengths.tolist(), capacity_tokens=max_tokens)
-    parts = [Columns.empty(_SCORED)]
-    for rows in bins:
-        part = columns.select(rows)
+
+    def compute(part: Columns) -> Columns:
         logprobs, _ = score(
             model,
             part.per_token["token_ids"].long().to(model.device),
@@ -97,8 +95,7 @@ def score_columns(
             sequence_lengths(part),
             temperature=temperature,
         )
-        parts.append(
-            Columns(lengths=part.lengths, per_token={"scored": logprobs.cpu()}, per_row={})
-        )
-    order = torch.tensor([row for rows in bins for row in rows])
-    return Columns.concat(parts).select(order.argsort()).per_token["scored"]
+        return Columns(lengths=part.lengths, per_token={"scored": logprobs.cpu()}, per_row={})
+
+    scored = compute_by_pack(columns, compute, _SCORED, max_tokens=max_tokens)
+    return scored.per_token["scored"]

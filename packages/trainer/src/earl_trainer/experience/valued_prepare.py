@@ -8,7 +8,7 @@ import torch
 from earl_dispatch import Columns, Schema
 from transformers import PreTrainedModel
 
-from earl_trainer.experience.packing import pack_first_fit
+from earl_trainer.experience.by_pack import compute_by_pack
 from earl_trainer.learner.critic import expect
 
 _VALUED = Schema(per_token=(("values", torch.float32),), per_row=(("last_values", torch.float32),))
@@ -85,22 +85,18 @@ def value_columns(critic: PreTrainedModel, columns: Columns, *, max_tokens: int)
     Raises:
         ValueError: If a row is longer than `max_tokens`.
     """
-    bins = pack_first_fit(columns.lengths.tolist(), capacity_tokens=max_tokens)
-    parts = [Columns.empty(_VALUED)]
-    for rows in bins:
-        part = columns.select(rows)
+
+    def compute(part: Columns) -> Columns:
         values, last_values = expect(
             critic,
             part.per_token["token_ids"].long().to(critic.device),
             part.per_token["mask"].to(critic.device),
             part.lengths,
         )
-        parts.append(
-            Columns(
-                lengths=part.lengths,
-                per_token={"values": values.cpu()},
-                per_row={"last_values": last_values.cpu()},
-            )
+        return Columns(
+            lengths=part.lengths,
+            per_token={"values": values.cpu()},
+            per_row={"last_values": last_values.cpu()},
         )
-    order = torch.tensor([row for rows in bins for row in rows])
-    return Columns.concat(parts).select(order.argsort())
+
+    return compute_by_pack(columns, compute, _VALUED, max_tokens=max_tokens)

@@ -11,7 +11,7 @@ _Action = Literal["off", "warn", "stop", "roll-back"]
 
 @section
 class GuardsConfig:
-    """What watches reinforcement learning; each guard is off, warns, stops, or rolls back."""
+    """What watches the phase after warm-up; each guard is off, warns, stops, or rolls back."""
 
     max_update_kl: NonNegativeFloat = 0.0
     """Updates of a step are left out from the one on whose mini-batch has a larger KL divergence to

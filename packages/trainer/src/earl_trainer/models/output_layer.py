@@ -61,3 +61,13 @@ def find_output_layer(model: PreTrainedModel) -> OutputLayer | None:
         return None
     scale, softcap = kind(model)
     return OutputLayer(weight=layer.weight, bias=layer.bias, scale=scale, softcap=softcap)
+
+
+def note_whole_logits(model: PreTrainedModel) -> str | None:
+    """Say that all logits of a micro-batch will be in memory at once, where they will be."""
+    if find_output_layer(model) is not None:
+        return None
+    return (
+        f"how a model of kind {model.config.model_type!r} makes its logits is not known: those of "
+        "a whole micro-batch are in memory at once, learner.max_microbatch_tokens bounds them"
+    )

@@ -20,7 +20,9 @@ def add_baseline(columns: Columns, workers: Group) -> Columns:
 
     It is one number for all workers and updates of a step, so that neither micro-batches nor
     mini-batches change it. The authors' code takes it anew for every micro-batch; for the first
-    update of a step, or the only one, that is the same but for the number of answers.
+    update of a step, or the only one, that is the same but for the number of answers. Without
+    mismatched rows, as all prompts are the same, it is 0: the least that the estimate can be, its
+    value at the reference, and what TRL takes for losses that estimate none.
 
     Args:
         columns: Of `lines.judged_columns`, scored by the policy and by the reference.

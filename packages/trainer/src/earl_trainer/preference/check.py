@@ -1,5 +1,7 @@
 """Rules for learning from data: methods, data and the rest of a run have to fit."""
 
+from dataclasses import fields
+
 from earl_trainer.config import RunConfig
 from earl_trainer.preference.config import PreferenceConfig
 from earl_trainer.preference.methods import METHODS, Method, Source
@@ -24,6 +26,8 @@ def check_preference(config: RunConfig) -> None:
         return
     _check_constants(rules, method)
     _check_run(config, method)
+    _check_idle_fields(config, method)
+    _check_idle_guards(config, method)
     if method.source is Source.ACCEPTED and rules.data:
         raise ValueError(
             f"{method.name} learns from the policy's own games: preference.data must be empty, got "
@@ -42,6 +46,7 @@ def _check_constants(rules: PreferenceConfig, method: Method) -> None:
     for field, default, has_it in (
         ("margin", 0.0, method.name == "simpo"),
         ("label_smoothing", 0.0, is_dpo),
+        ("iterate_steps", 5, method.source is Source.AGAINST_SELF),
         ("threshold", 0.0, method.source in (Source.ACCEPTED, Source.JUDGED)),
         ("desirable_weight", 1.0, method.source is Source.JUDGED),
         ("undesirable_weight", 1.0, method.source is Source.JUDGED),
@@ -62,12 +67,6 @@ def _check_run(config: RunConfig, method: Method) -> None:
             "learner",
             config.selector.prepare_on,
         ),
-        (
-            config.algorithm.kl_coefficient != 0.0,
-            "algorithm.kl_coefficient",
-            "0",
-            config.algorithm.kl_coefficient,
-        ),
     ):
         if broken:
             raise ValueError(f"{method.name} needs {field} {needed}, got {got}")
@@ -78,3 +77,40 @@ def _check_run(config: RunConfig, method: Method) -> None:
             f"at least twice rollout.max_context_tokens, {longest}, got "
             f"{config.learner.max_microbatch_tokens}"
         )
+
+
+def _check_idle_fields(config: RunConfig, method: Method) -> None:
+    """Refuse values of what turns rewards into updates: nothing would look at them."""
+    # Imitation, and so a warm-up, is added up as the algorithm's losses are.
+    acting = {"aggregation"} if method.imitates or config.warmup.num_steps else set[str]()
+    for section in ("algorithm", "advantage", "experience"):
+        values = getattr(config, section)
+        defaults = type(values)()
+        for name in (field.name for field in fields(values) if field.name not in acting):
+            value, default = getattr(values, name), getattr(defaults, name)
+            if value != default:
+                raise ValueError(
+                    f"{method.name} does not learn from rewards: {section}.{name} must be "
+                    f"{default!r}, got {value!r}"
+                )
+
+
+def _check_idle_guards(config: RunConfig, method: Method) -> None:
+    """Refuse guards whose figures a method does not have."""
+    data = config.preference.data
+    plays = not data and not method.is_taught(data)
+    for field, idle, works, figure in (
+        ("kl", ("off",), False, "the divergence of updates"),
+        ("max_update_kl", (0.0,), False, "the divergence of updates"),
+        ("normalise_rewards", ("off",), False, "advantages"),
+        # Of the loss of tokens; a warning is what every run begins with.
+        ("entropy", ("warn", "off"), method.imitates, "the entropy"),
+        ("plateau", ("off",), plays, "rewards of its own games"),
+        ("hacking", ("off",), plays, "rewards of its own games"),
+    ):
+        value = getattr(config.guards, field)
+        if value not in idle and not works:
+            raise ValueError(
+                f"{method.name} does not tell {figure}: guards.{field} must be {idle[0]!r}, got "
+                f"{value!r}"
+            )

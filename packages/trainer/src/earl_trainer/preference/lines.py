@@ -31,6 +31,11 @@ class Line:
     """Tokens before the first that is trained."""
 
     @property
+    def prompt_ids(self) -> tuple[int, ...]:
+        """Everything before the first trained token."""
+        return self.token_ids[: self.num_prompt]
+
+    @property
     def answer_ids(self) -> tuple[int, ...]:
         """Everything after the prompt."""
         return self.token_ids[self.num_prompt :]
@@ -114,32 +119,21 @@ def pair_columns(pairs: Sequence[tuple[Line, Line]]) -> Columns:
     return _columns(pairs, {CHOSEN_TOKENS: torch.tensor(chosen_tokens, dtype=torch.int64)})
 
 
-def judged_columns(judged: Sequence[tuple[Line, bool]]) -> Columns:
+def judged_columns(judged: Sequence[tuple[Line, bool]], mismatched: Sequence[Line]) -> Columns:
     """Return a row per answer, and behind them a row per answer to another's prompt.
-
-    The latter are for KTO's baseline: prompt i with the answer i + 1, the last with the first, as
-    in the authors' code (Ethayarajh et al., arXiv:2402.01306, section 4.1).
 
     Args:
         judged: Answers, and whether each is good.
+        mismatched: Of `mismatched.mismatched_lines`, for KTO's baseline.
     """
-    lines = [line for line, _ in judged]
-    mixed = [_mismatch(*both) for both in zip(lines, [*lines[1:], *lines[:1]], strict=True)]
-    others = [False] * len(lines)
+    lines, good = [line for line, _ in judged], [is_good for _, is_good in judged]
+    others = [True] * len(mismatched)
     return _columns(
-        [[line] for line in (*lines, *mixed)],
+        [[line] for line in (*lines, *mismatched)],
         {
-            DESIRABLE: torch.tensor([*(good for _, good in judged), *others], dtype=torch.bool),
-            MISMATCHED: torch.tensor([*others, *(True for _ in lines)], dtype=torch.bool),
+            DESIRABLE: torch.tensor([*good, *(False for _ in others)], dtype=torch.bool),
+            MISMATCHED: torch.tensor([*(False for _ in lines), *others], dtype=torch.bool),
         },
-    )
-
-
-def _mismatch(line: Line, other: Line) -> Line:
-    return Line(
-        token_ids=(*line.token_ids[: line.num_prompt], *other.answer_ids),
-        trained=(*line.trained[: line.num_prompt], *other.trained[other.num_prompt :]),
-        num_prompt=line.num_prompt,
     )
 
 

@@ -184,6 +184,7 @@ def kto_baseline(log_ratio_sum: float, num_answers: int) -> float:
 
     y' are answers to other prompts of the batch, mismatched on purpose (Ethayarajh et al.,
     arXiv:2402.01306, section 4.1): that needs no samples of the policy, and is biased towards 0.
+    `mismatched.mismatched_lines` chooses them.
 
     Args:
         log_ratio_sum: Over all mismatched answers.

@@ -29,8 +29,8 @@ class Reference(StrEnum):
     NONE = "none"
     BEFORE = "before"
     """That from before the phase."""
-    STEP = "step"
-    """That from before the step, which also generated what the step learns from."""
+    ITERATE = "iterate"
+    """That from before the iterate, which also generates what the iterate learns from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,6 @@ class Method:
     reference: Reference
     loss: PairLoss | None = None
     """Of a pair; without one, pairs are not what it learns from."""
-
-    @property
-    def generates(self) -> bool:
-        """Whether replies of the present weights are asked for besides games."""
-        return self.source is Source.AGAINST_SELF
 
     @property
     def imitates(self) -> bool:
@@ -101,11 +96,11 @@ METHODS: Mapping[str, Method] = {
         ),
         Method(name="kto", source=Source.JUDGED, reference=Reference.BEFORE),
         # Chen et al., arXiv:2401.01335: the loss of DPO, the opponent and the reference are the
-        # policy of the iterate before, which here is a step.
+        # policy of the iterate before.
         Method(
             name="spin",
             source=Source.AGAINST_SELF,
-            reference=Reference.STEP,
+            reference=Reference.ITERATE,
             loss=PAIR_LOSSES["dpo"],
         ),
     )

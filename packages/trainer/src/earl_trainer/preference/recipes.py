@@ -44,10 +44,11 @@ OFFLINE_RECIPES: tuple[RunConfig, ...] = (
     _offline("tictactoe-orpo", PreferenceConfig(name="orpo", beta=1.0), num_steps=30, lr=3e-4),
     # Games that were won against games that were lost, each by itself.
     _offline("tictactoe-kto", PreferenceConfig(name="kto"), num_steps=30, lr=3e-4),
-    # Moves of a player who makes no mistake against the policy's own at the same position.
+    # Moves of a player who makes no mistake against the policy's own at the same position, in
+    # iterates of ten updates each.
     _offline(
         "tictactoe-spin",
-        PreferenceConfig(name="spin"),
+        PreferenceConfig(name="spin", iterate_steps=5),
         num_steps=30,
         lr=3e-4,
         group_size=1,

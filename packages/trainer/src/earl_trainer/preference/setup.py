@@ -7,11 +7,11 @@ from typing import TypeVar
 from earl_dispatch import Columns
 
 from earl_trainer.config import RunConfig
-from earl_trainer.experience.samples import rewards_of
 from earl_trainer.phases import Phase
 from earl_trainer.preference.collection import DataCollection, PlayedCollection
 from earl_trainer.preference.games import Graded, accepted_of, grade, judged_of, pairs_of
 from earl_trainer.preference.lines import (
+    Line,
     demonstration_columns,
     judged_columns,
     line_of,
@@ -19,7 +19,9 @@ from earl_trainer.preference.lines import (
 )
 from earl_trainer.preference.load import load_demonstrations, load_judged, load_pairs
 from earl_trainer.preference.methods import METHODS, Method, Source
+from earl_trainer.preference.mismatched import mismatched_lines
 from earl_trainer.preference.spin import pairs_against
+from earl_trainer.rewards.episodes import rewards_of
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collection import Collection
 from earl_trainer.rollout.collector import Rollout
@@ -30,7 +32,7 @@ from earl_trainer.workers.team import Team
 
 _Example = TypeVar("_Example")
 _Against = Callable[[Sequence[Sequence[Turn]], int], Columns]
-"""From demonstrations and the step to pairs with the policy's own replies."""
+"""From demonstrations and the step to pairs with the opponent's replies."""
 
 
 def check_data(config: RunConfig, chat: ChatFormat) -> None:
@@ -57,7 +59,7 @@ def make_collection(
     play: Callable[[], Collection],
     *,
     chat: ChatFormat,
-    policy: ReplyPolicy,
+    opponent: Callable[[int], ReplyPolicy] | None = None,
     team: Team,
 ) -> Collection:
     """Make what brings the samples of a phase that learns from data or from games.
@@ -68,13 +70,14 @@ def make_collection(
         method: How.
         play: Makes the collection that plays the phase's games, if there are to be any.
         chat: Renders conversations.
-        policy: The present weights.
+        opponent: Tells for a step who answers against demonstrations, where somebody does.
         team: The workers.
     """
 
     def against(demonstrations: Sequence[Sequence[Turn]], step: int) -> Columns:
+        assert opponent is not None, "a phase of such a method has an opponent"
         pairs = pairs_against(
-            policy,
+            opponent(step),
             demonstrations,
             max_reply_tokens=config.rollout.max_reply_tokens,
             max_context_tokens=config.rollout.max_context_tokens,
@@ -87,7 +90,7 @@ def make_collection(
     if method.source is Source.SHOWN:
         return play()  # As in warm-up, every episode is imitated.
     return PlayedCollection(
-        play(), _of_games(config, method, against), team=team, wanted=method.source.value
+        play(), _of_games(config, method, against, team), team=team, wanted=method.source.value
     )
 
 
@@ -120,7 +123,7 @@ def _from_data(
         return collection(pairs, lambda part, _: pair_columns(part))
     if method.source is Source.JUDGED:
         judged = load_judged(path, chat, max_tokens=limit)
-        return collection(judged, lambda part, _: judged_columns(part))
+        return collection(judged, lambda part, _: _judged(part, config, team))
     shown = load_demonstrations(path, chat, max_tokens=limit)
     if method.source is Source.AGAINST_SELF:
         return collection(shown, against)
@@ -129,7 +132,7 @@ def _from_data(
 
 
 def _of_games(
-    config: RunConfig, method: Method, against: _Against
+    config: RunConfig, method: Method, against: _Against, team: Team
 ) -> Callable[[Rollout, int], Columns]:
     threshold = config.preference.threshold
 
@@ -145,8 +148,8 @@ def _of_games(
 
     makers: dict[Source, Callable[[Rollout, int], Columns]] = {
         Source.PAIRS: lambda rollout, _: pair_columns(pairs_of(graded(rollout))),
-        Source.JUDGED: lambda rollout, _: judged_columns(
-            judged_of(graded(rollout), threshold=threshold)
+        Source.JUDGED: lambda rollout, _: _judged(
+            judged_of(graded(rollout), threshold=threshold), config, team
         ),
         Source.ACCEPTED: lambda rollout, _: demonstration_columns(
             accepted_of(graded(rollout), threshold=threshold)
@@ -154,3 +157,12 @@ def _of_games(
         Source.AGAINST_SELF: lambda rollout, step: against(shown(rollout), step),
     }
     return makers[method.source]
+
+
+def _judged(judged: Sequence[tuple[Line, bool]], config: RunConfig, team: Team) -> Columns:
+    mismatched = mismatched_lines(
+        [line for line, _ in judged],
+        max_tokens=config.rollout.max_context_tokens,
+        workers=team.everyone,
+    )
+    return judged_columns(judged, mismatched)

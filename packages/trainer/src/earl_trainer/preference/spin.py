@@ -24,7 +24,7 @@ def pairs_against(
     both say the same there is nothing to tell apart, and no pair.
 
     Args:
-        policy: The present weights.
+        policy: The opponent, as it was before the iterate.
         demonstrations: The replies of each, in order.
         max_reply_tokens: A longer reply of the policy is cut.
         max_context_tokens: So is one that goes beyond it; every demonstrated reply fits.

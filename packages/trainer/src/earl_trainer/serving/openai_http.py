@@ -54,7 +54,11 @@ async def read_model(client: JsonClient) -> ServedModel:
 
 
 def completion_body(request: Request, model: str, stop_ids: frozenset[int]) -> dict[str, Any]:
-    """Write a request whose reply is drawn from the whole vocabulary."""
+    """Write a request whose reply is drawn from the model's own law over the whole vocabulary.
+
+    All that could bend it is said, as a server takes what is not from the model folder's
+    `generation_config.json`.
+    """
     return {
         "model": model,
         "prompt": list(request.prompt_ids),
@@ -62,6 +66,8 @@ def completion_body(request: Request, model: str, stop_ids: frozenset[int]) -> d
         "temperature": request.temperature,
         "top_p": 1.0,
         "top_k": -1,
+        "min_p": 0.0,
+        "repetition_penalty": 1.0,
         "seed": request.seed % _MAX_SEED,
         "stop_token_ids": sorted(request.stop_ids_or(stop_ids)),
         "ignore_eos": True,

@@ -92,6 +92,10 @@ def _body(request: Request, stop_ids: frozenset[int]) -> dict[str, Any]:
             "top_p": 1.0,
             "top_k": -1,
             "min_p": 0.0,
+            # Said as well, or the server's `--preferred-sampling-params` would hold.
+            "repetition_penalty": 1.0,
+            "frequency_penalty": 0.0,
+            "presence_penalty": 0.0,
             "sampling_seed": request.seed % _MAX_SEED,
             # Without ignore_eos, which would have it ignore these as well.
             "stop_token_ids": sorted(request.stop_ids_or(stop_ids)),

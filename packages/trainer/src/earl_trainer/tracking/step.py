@@ -9,6 +9,7 @@ from earl_selector import ContextReport
 
 from earl_trainer.algorithms.importance import effective_share
 from earl_trainer.algorithms.losses import BEHAVIOUR_WEIGHT, BEHAVIOUR_WEIGHT_SQUARE
+from earl_trainer.experience.samples import count_prefix_breaks
 from earl_trainer.experience.transfer import Delivery
 from earl_trainer.rewards.outcome import judgement_metrics
 from earl_trainer.rollout.choice import Choice
@@ -38,6 +39,8 @@ class StepShare:
     """Of its samples as they were prepared."""
     num_emitted: int
     """Tokens that an engine emitted for the episodes, those included that gave no sample."""
+    num_prefix_breaks: int
+    """How often a chat template rewrote what came before in an episode."""
     seconds: Mapping[str, float]
     """That it spent in each stage so far."""
 
@@ -62,6 +65,7 @@ class StepShare:
                 for turn in episode.turns
                 for token_version in turn.versions
             ),
+            num_prefix_breaks=sum(map(count_prefix_breaks, rollout.episodes)),
             seconds=dict(clock.seconds),
         )
 
@@ -174,6 +178,7 @@ class StepOutcome:
                 each.judgement for each in self.episodes if each.judgement is not None
             ]),
             **context_metrics(self._report_on(self.episodes, resident_tokens)),
+            "context/prefix_breaks": float(sum(share.num_prefix_breaks for share in self.shares)),
         }
 
 

@@ -46,7 +46,7 @@ class Group:
     def all_gather(self, value: T) -> list[T]:
         """Return the value of every member, in the order of their ranks.
 
-        Values are pickled: facts of episodes and rows, never their tokens.
+        Values are pickled: facts of episodes and rows, and no more than a few of their tokens.
         """
         if self.process_group is None:
             return [value]
