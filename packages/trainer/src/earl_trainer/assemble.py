@@ -18,6 +18,7 @@ from earl_trainer.config import PAST_MODELS, ModelConfig, RunConfig
 from earl_trainer.engines import make_engine, make_selector
 from earl_trainer.evaluation.examiner import Examiner
 from earl_trainer.evaluation.playing import MatchPlan
+from earl_trainer.experience.check import check_offline_tokens
 from earl_trainer.experience.curriculum_setup import check_words, levels_of
 from earl_trainer.guards.guardian import Guardian
 from earl_trainer.guards.rollbacks import RollbackLog
@@ -81,6 +82,7 @@ def assemble_run(
     chat, capacity_tokens = ChatFormat(run.tokenizer), run.engine.capacity_tokens
     check_data(config, chat)
     check_pairs(config, chat)
+    check_offline_tokens(config, run.tokenizer)
     context_note = check_context(config, run.game, chat, run.model, capacity_tokens=capacity_tokens)
     for name, level in levels_of(config.experience).items():
         game = level.make_game(config.env)

@@ -9,7 +9,7 @@ from earl_trainer.asynchronous.setup import make_background_collection, under_wa
 from earl_trainer.experience.curriculum_collection import CurriculumCollection
 from earl_trainer.experience.curriculum_setup import make_level_player
 from earl_trainer.experience.filter_setup import filter_collection
-from earl_trainer.experience.mixing import Experience, FreshOnly, make_experience
+from earl_trainer.experience.mixing import Experience, FreshOnly, make_experience, rows_origin
 from earl_trainer.experience.samples import rewards_of
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
@@ -156,6 +156,8 @@ def _make_experience(
         run.config.experience,
         preparer.prepare,
         seed=run.config.seed,
+        origin=rows_origin(run.config.env, run.tokenizer),
+        progress=phase.progress,
         resumed_from=run.resumed_from if resumes else None,
     )
 
