@@ -28,7 +28,7 @@ from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_
 from earl_trainer.phases import RL, TEACHER, WARMUP, Phase, plan_phases
 from earl_trainer.preference.setup import check_data
 from earl_trainer.rewards.learning import check_pairs
-from earl_trainer.rewards.setup import check_reward_functions
+from earl_trainer.rewards.setup import check_reward_functions, check_reward_models
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Engine
@@ -83,6 +83,7 @@ def assemble_run(
     check_data(config, chat)
     check_pairs(config, chat)
     check_offline_tokens(config, run.tokenizer)
+    check_reward_models(config.reward, run.model, run.tokenizer)
     context_note = check_context(config, run.game, chat, run.model, capacity_tokens=capacity_tokens)
     for name, level in levels_of(config.experience).items():
         game = level.make_game(config.env)
