@@ -6,10 +6,12 @@ from transformers import PreTrainedTokenizerBase
 
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.config import RunConfig
+from earl_trainer.experience.config import ExperienceConfig
 from earl_trainer.experience.curriculum_setup import check_curriculum
 from earl_trainer.experience.filter_setup import run_filters
 from earl_trainer.experience.mixing import rows_origin
 from earl_trainer.experience.replay import read_origin, read_rows
+from earl_trainer.unused import refuse_unused
 
 
 def check_experience(config: RunConfig) -> None:
@@ -20,8 +22,18 @@ def check_experience(config: RunConfig) -> None:
     """
     check_curriculum(config)
     _check_filters(config)
+    _check_unused(config.experience)
     if config.experience.reuses:
         _check_reuse(config)
+
+
+def _check_unused(rules: ExperienceConfig) -> None:
+    if rules.replay_share == 0.0:
+        names = ("replay", "replay_rows", "replay_bytes", "replay_max_staleness")
+        refuse_unused("experience", rules, names, needs="experience.replay_share above 0")
+    if rules.replay == "fifo":
+        names = ("priority_exponent", "importance_exponent")
+        refuse_unused("experience", rules, names, needs="experience.replay prioritised")
 
 
 def _check_filters(config: RunConfig) -> None:
