@@ -25,6 +25,7 @@ from earl_trainer.rewards.learning import REWARD_MODEL, labelling
 from earl_trainer.rewards.setup import make_judge, score_episodes
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collection import Collection, InlineCollection
+from earl_trainer.rollout.league import LeagueCollection
 from earl_trainer.rollout.policies import LanguagePolicy, ScriptedPolicy
 from earl_trainer.run import Run
 from earl_trainer.stages import LEARNER_FILE, Stages
@@ -133,6 +134,8 @@ def _make_inline_collection(run: Run, phase: Phase, *, resumes: bool) -> Collect
         games = CurriculumCollection(
             games, levels, run.team.everyone, note=run.tracker.display.note
         )
+    if run.collector.past is not None and not isinstance(phase.policy, ScriptedPolicy):
+        games = LeagueCollection(games, run.collector.past, run.tracker.display.note)
     # A reward model learns from what is known without one.
     return _scored(run, games) if rewarded and phase.name != REWARD_MODEL else games
 
