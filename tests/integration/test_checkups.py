@@ -37,9 +37,7 @@ def test_checkups_follow_a_run_and_change_nothing_of_it(
 
     config = small_config(CHECKED)
     without = {"evaluation": {"num_games": 4}, "tracking": {"checkpoint_every_steps": 2}}
-    unchecked = small_config(
-        {name: CHECKED[name] for name in ("warmup", "learner")}, without
-    )
+    unchecked = small_config({name: CHECKED[name] for name in ("warmup", "learner")}, without)
     display = silent_display()
     assert run_to_end(open_run(config, tmp_path / "whole", display=display)) == 0
     assert run_to_end(open_run(unchecked, tmp_path / "unchecked")) == 0

@@ -101,12 +101,12 @@ def test_offline_rows_without_returns_are_no_use_to_a_critic(config, offline, ma
     check_experience(config(flags))
 
 
-def test_offline_rows_of_other_tokens_are_refused(
-    config, offline, make_rows, tiny_tokenizer
-):
+def test_offline_rows_of_other_tokens_are_refused(config, offline, make_rows, tiny_tokenizer):
     flags = offline(make_rows([4, 4]), vocabulary=vocabulary_digest(tiny_tokenizer))
     check_offline_tokens(config(flags), tiny_tokenizer)
     other = build_tokenizer(make_game("earl/ConnectFour-v0"), seed=0)
-    with pytest.raises(ValueError, match=r"must be of a run with the same vocabulary, got '.*\.pt'"):
+    with pytest.raises(
+        ValueError, match=r"must be of a run with the same vocabulary, got '.*\.pt'"
+    ):
         check_offline_tokens(config(flags), other)
     check_offline_tokens(config(""), other)

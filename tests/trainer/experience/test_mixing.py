@@ -14,7 +14,6 @@ from earl_trainer.experience.mixing import (
 )
 from earl_trainer.experience.replay import Replay, read_origin
 
-
 ORIGIN = {"game": "earl/TicTacToe-v0", "vocabulary": "abc"}
 
 

@@ -76,7 +76,9 @@ def reinforce(proxies, ensemble, doubt):
         rewards = ENSEMBLES[ensemble](proxies @ actions.T, doubt)
         logprobs = -((actions - mean) / DEVIATION).square().sum(dim=1) / 2
         optimizer.zero_grad()
-        policy_gradient_loss(inputs_of(logprobs, whiten(rewards, list)), SETTINGS).loss.mean().backward()
+        policy_gradient_loss(
+            inputs_of(logprobs, whiten(rewards, list)), SETTINGS
+        ).loss.mean().backward()
         optimizer.step()
         golds.append(gold(mean.detach()).item())
         values.append(ENSEMBLES[ensemble]((proxies @ mean.detach())[:, None], doubt).item())

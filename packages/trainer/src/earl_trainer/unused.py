@@ -7,7 +7,7 @@ from typing import Any
 
 def refuse_unused(
     section: str,
-    values: Any,  # Any: a section of the configuration
+    values: Any,  # noqa: ANN401 - a section of the configuration, whichever
     names: Sequence[str],
     *,
     needs: str,

@@ -24,9 +24,7 @@ class LeagueCollection(CollectionLayer):
         note: Is told who is met most, where ratings say so.
     """
 
-    def __init__(
-        self, games: Collection, past: PastModels, note: Callable[[str], None]
-    ) -> None:
+    def __init__(self, games: Collection, past: PastModels, note: Callable[[str], None]) -> None:
         super().__init__(games)
         self._past = past
         self._note = note
