@@ -36,7 +36,8 @@ def test_checkups_follow_a_run_and_change_nothing_of_it(
             signal.raise_signal(signal.SIGINT)
 
     config = small_config(CHECKED)
-    unchecked = small_config(CHECKED, {"evaluation": {"every_steps": 0}})
+    without = {"evaluation": {"num_games": 4}, "tracking": {"checkpoint_every_steps": 2}}
+    unchecked = small_config({name: CHECKED[name] for name in ("warmup", "learner")}, without)
     display = silent_display()
     assert run_to_end(open_run(config, tmp_path / "whole", display=display)) == 0
     assert run_to_end(open_run(unchecked, tmp_path / "unchecked")) == 0

@@ -4,6 +4,8 @@ import json
 
 import pytest
 import torch
+from earl_trainer.evaluation.checkup import CheckupHistory
+from earl_trainer.guards.hacking import CHECKUP_SCORE, CHECKUP_STEP
 from earl_trainer.launch import run_to_end
 
 SHORT = {
@@ -85,3 +87,74 @@ def test_a_reward_that_does_not_rise_ends_the_run_as_if_all_steps_were_made(
     config = small_config(SHORT, {"guards": {"plateau": "off", "max_update_kl": 0.0}})
     assert run_to_end(open_run(config, tmp_path / "run", resume=True)) == 0
     assert [row["step"] for row in repeatable_rows(tmp_path / "run")] == list(range(END))
+
+
+RISING = """
+from itertools import count
+
+numbers = count()
+
+
+def number(transcript):
+    return float(next(numbers))
+"""
+
+
+def test_every_guard_finds_in_a_run_what_it_is_for(
+    tmp_path, monkeypatch, small_config, open_run, silent_display, repeatable_rows
+):
+    (tmp_path / "rising.py").write_text(RISING)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def disturb(step, stage):
+        if step >= FIRST and stage == "rollout":
+            # Checkups of ever weaker weights, while every episode is rewarded better.
+            figures = {CHECKUP_STEP: float(step), CHECKUP_SCORE: 0.9 - 0.1 * (step - FIRST)}
+            run.state.checkups = CheckupHistory(latest=figures)
+        if (step, stage) == (FIRST + 3, "prepare"):
+            rng = torch.Generator().manual_seed(0)
+            with torch.no_grad():
+                for parameter in run.model.parameters():
+                    parameter += 0.3 * torch.randn(parameter.shape, generator=rng)
+
+    guards = {
+        "kl": "warn",
+        "kl_limit": 0.5,
+        "kl_steps": 1,
+        "entropy": "warn",
+        "entropy_floor": 50.0,
+        "entropy_steps": 2,
+        "loss_spike_deviations": 5.0,
+        "loss_spike_steps": 2,
+        "hacking": "stop",
+        "hacking_drop": 0.35,
+        "hacking_checkups": 5,
+    }
+    config = small_config(
+        SHORT,
+        {
+            "learner": {"num_steps": 7, "max_grad_norm": 0.0},
+            "algorithm": {"kl_coefficient": 1.0},
+            "reward": {"functions": ["rising:number=0.01"]},
+            "evaluation": {"every_steps": 100, "checkup_games": 2},
+            "guards": guards,
+        },
+    )
+    display = silent_display(disturb)
+    run = open_run(config, tmp_path / "run", display=display)
+    assert run_to_end(run) == 0
+
+    rows = [row for row in repeatable_rows(tmp_path / "run") if row["phase"] == "rl"]
+    # Score down by 0.4 from the first of five checkups to the last: the run ends there.
+    assert [row["step"] for row in rows] == list(range(FIRST, FIRST + 5))
+    assert [row["guard/hacking"] for row in rows] == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert summary_of(tmp_path / "run")["guards"]["stopped_by"].startswith("guard hacking: mean r")
+    assert [row["guard/entropy"] for row in rows] == [0.0, 1.0, 1.0, 1.0, 1.0]
+    # Weights that were shaken are far from the reference, which is a term of the loss.
+    assert [row["guard/kl"] for row in rows] == [0.0, 0.0, 0.0, 1.0, 1.0]
+    assert [row["guard/loss_spike"] for row in rows[:4]] == [0.0, 0.0, 0.0, 1.0]
+    for name in ("hacking", "entropy", "kl", "loss_spike"):
+        assert sum(f"guard {name}: " in note for note in display.notes) >= 1, name
+    # Nothing clips where no norm is given.
+    assert {row["guard/clipped_updates"] for row in rows} == {0.0}
+    assert all(row["policy/grad_norm"] > 0.0 for row in rows)

@@ -98,9 +98,19 @@ def test_checkups_that_cannot_be_made_are_refused(changes, rule):
     config = resolve(RunConfig(), {"evaluation": evaluation})
     with pytest.raises(ValueError, match=rule):
         check_players(config, make_game(config.env))
-    # Without checkups nobody asks.
-    unchecked = resolve(RunConfig(), {"evaluation": evaluation | {"every_steps": 0}})
-    check_players(unchecked, make_game(config.env))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"opponents": ("first",)}, {"past_selves": 2}, {"optimum": True}, {"checkup_games": 50}],
+)
+def test_what_only_checkups_look_at_is_refused_without_them(changes):
+    (name,) = changes
+    config = resolve(RunConfig(), {"evaluation": changes})
+    with pytest.raises(ValueError, match=rf"evaluation\.{name} does nothing without checkups"):
+        check_players(config, make_game(config.env))
+    checked = resolve(RunConfig(), {"evaluation": changes | {"every_steps": 5}})
+    check_players(checked, make_game(config.env))
 
 
 def test_optimal_moves_need_a_game_that_can_be_solved():

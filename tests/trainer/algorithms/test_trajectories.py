@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,74 @@ def test_a_cut_episode_bootstraps_from_behind_its_last_token():
     assert ended.advantages[0, 1].item() == pytest.approx(0.75)
     assert cut.advantages[0, 1].item() == pytest.approx(0.75 + 0.9 * 2.0)
     assert cut.returns[0, 0].item() == pytest.approx(0.9 * (1.0 + 0.9 * 2.0))
+
+
+class Counter:
+    """Counts to 5 and is cut by a time limit after 3 steps; its reward is the new count.
+
+    Observations are counts, so that the critic V(s) = 10 + s tells which one it was shown.
+    """
+
+    def __init__(self, mode):
+        self.mode, self.count, self.steps, self.resets = mode, 0, 0, False
+
+    def step(self):
+        """Return observation, reward, truncated and the final observation, if any, as Gymnasium.
+
+        `same-step` resets in the step that ends an episode; `next-step` takes no action in the one
+        behind it, whose observation is the new start and whose reward is 0.
+        """
+        if self.resets:
+            self.resets, self.count, self.steps = False, 0, 0
+            return 0, 0.0, False, None
+        self.count, self.steps = self.count + 1, self.steps + 1
+        reward, cut = float(self.count), self.steps == 3
+        if not cut:
+            return self.count, reward, False, None
+        final = self.count
+        if self.mode == "next-step":
+            self.resets = True
+            return final, reward, True, final
+        self.count = self.steps = 0
+        return 0, reward, True, final
+
+
+def critic(observation):
+    return 10.0 + observation
+
+
+@pytest.mark.parametrize("mode", ["same-step", "next-step"])
+def test_a_time_limit_bootstraps_from_the_final_observation_in_both_modes_of_autoreset(mode):
+    env, seen, episodes, current = Counter(mode), 0, [], []
+    while len(episodes) < 2:
+        resets = env.resets
+        observation, reward, cut, final = env.step()
+        if not resets:  # The step of the autoreset has no action: it is in no trajectory.
+            current.append((critic(seen), reward))
+        if cut:
+            episodes.append((current, critic(final)))
+            current = []
+        seen = observation
+    rows = [
+        trajectory(
+            [reward for _, reward in steps],
+            values=[value for value, _ in steps],
+            last_value=last_value,
+            padding=1,
+        )
+        for steps, last_value in episodes
+    ]
+    joined = Trajectories(**{
+        field.name: torch.cat([getattr(row, field.name) for row in rows])
+        for field in fields(Trajectories)
+    })
+    estimates = gae(joined, Discounts(gamma=0.5, trace_decay=1.0))
+    # V(3) = 13 behind the third reward, and not V(0) = 10 of the reset: 3 + 0.5 * 13 = 9.5, then
+    # 2 + 0.5 * 9.5 = 6.75 and 1 + 0.5 * 6.75 = 4.375. The second episode is the first again.
+    assert joined.values[:, :3].tolist() == [[10.0, 11.0, 12.0]] * 2
+    assert estimates.returns[:, :3].tolist() == [[4.375, 6.75, 9.5]] * 2
+    advantages = [4.375 - 10.0, 6.75 - 11.0, 9.5 - 12.0]
+    assert estimates.advantages[:, :3].tolist() == [advantages] * 2
 
 
 def test_by_turn_a_reply_is_one_step_and_its_tokens_share_what_it_gets():

@@ -1,8 +1,13 @@
 """What filters and replay cannot do is refused by its rule."""
 
+from dataclasses import replace
+
 import pytest
-from earl_trainer.experience.check import check_experience
+from earl_envs import make_game
+from earl_trainer.experience.check import check_experience, check_offline_tokens
 from earl_trainer.experience.replay import Replay, ReplayRules
+from earl_trainer.models.tiny import build_tokenizer
+from earl_trainer.models.vocabulary import vocabulary_digest
 from earl_trainer.overrides import parse_flags, resolve
 
 REPLAY = "--experience.replay-share 0.5"
@@ -50,6 +55,16 @@ def config(small_config):
             "no file experience.offline_path = 'none.pt'",
         ),
         ("--experience.curriculum random@", "a level looks like"),
+        ("--experience.replay prioritised", "replay does nothing without experience.replay_share"),
+        ("--experience.replay-rows 7", "replay_rows does nothing without .* got 7"),
+        ("--experience.replay-bytes 7", "replay_bytes does nothing without .* got 7"),
+        ("--experience.replay-max-staleness 7", "replay_max_staleness does nothing without"),
+        (
+            f"{REPLAY} --experience.priority-exponent 0.5",
+            "priority_exponent does nothing without experience.replay prioritised: it must be 0.6 "
+            "then, got 0.5",
+        ),
+        (f"{REPLAY} --experience.importance-exponent 1", "importance_exponent does nothing"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_rule(config, flags, rule):
@@ -57,12 +72,49 @@ def test_what_does_not_fit_is_refused_by_its_rule(config, flags, rule):
         check_experience(config(flags))
 
 
-def test_offline_rows_have_to_fit_a_pass(config, tmp_path, make_rows):
-    replay = Replay(ReplayRules(max_rows=2, max_bytes=10**6))
-    replay.add(make_rows([300, 4]))
-    path = tmp_path / "replay.pt"
-    replay.save(path)
-    offline = f"--experience.offline-share 0.5 --experience.offline-path {path}"
-    check_experience(config(offline))
+@pytest.fixture
+def offline(tmp_path):
+    """Write rows as another run leaves them, and return the flags that mix them in."""
+
+    def write(rows, **origin):
+        replay = Replay(ReplayRules(max_rows=2, max_bytes=10**6))
+        replay.add(rows)
+        path = tmp_path / "replay.pt"
+        replay.save(path, origin={"game": "earl/TicTacToe-v0", **origin})
+        return f"--experience.offline-share 0.5 --experience.offline-path {path}"
+
+    return write
+
+
+def test_offline_rows_have_to_fit_a_pass(config, offline, make_rows):
+    flags = offline(make_rows([300, 4]))
+    check_experience(config(flags))
     with pytest.raises(ValueError, match=r"at most learner\.max_micro.* = 299 .*, got 300"):
-        check_experience(config(f"{offline} --learner.max-microbatch-tokens 299"))
+        check_experience(config(f"{flags} --learner.max-microbatch-tokens 299"))
+
+
+def test_offline_rows_of_another_game_are_refused(config, offline, make_rows):
+    flags = offline(make_rows([4, 4]), game="earl/Nim-v0")
+    with pytest.raises(ValueError, match=r"must be of earl/TicTacToe-v0, got one of earl/Nim-v0"):
+        check_experience(config(flags))
+
+
+def test_offline_rows_without_returns_are_no_use_to_a_critic(config, offline, make_rows):
+    rows = make_rows([4, 4])
+    flags = f"{offline(rows)} --algorithm.name ppo"
+    with pytest.raises(ValueError, match=r"with algorithm.name ppo .* of a run with a critic"):
+        check_experience(config(flags))
+    returns = {"returns": rows.per_token["advantages"]}
+    offline(replace(rows, per_token={**rows.per_token, **returns}))
+    check_experience(config(flags))
+
+
+def test_offline_rows_of_other_tokens_are_refused(config, offline, make_rows, tiny_tokenizer):
+    flags = offline(make_rows([4, 4]), vocabulary=vocabulary_digest(tiny_tokenizer))
+    check_offline_tokens(config(flags), tiny_tokenizer)
+    other = build_tokenizer(make_game("earl/ConnectFour-v0"), seed=0)
+    with pytest.raises(
+        ValueError, match=r"must be of a run with the same vocabulary, got '.*\.pt'"
+    ):
+        check_offline_tokens(config(flags), other)
+    check_offline_tokens(config(""), other)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from earl_envs import EndReason
-from earl_trainer.experience.curriculum import Curriculum, CurriculumRules
+from earl_trainer.experience.curriculum import Curriculum, CurriculumRules, LevelTally
 from earl_trainer.experience.curriculum_collection import CurriculumCollection, LevelPlayer
 from earl_trainer.phases import RL, WARMUP, plan_phases
 from earl_trainer.rollout.collection import InlineCollection, RolloutRequest
@@ -89,18 +89,37 @@ def test_results_open_levels_and_are_reported_and_kept(levels, phase):
         "curriculum/success_1": 1.0,
         "curriculum/games_2": 0.0,
     }
+    kept = collection.to_dict()["curriculum"]
+    assert notes == []
+
+    collection.collect(RolloutRequest(step=phase.first_step + 1))
     assert notes == [
         "curriculum: level 2 opens, negamax:2, as success at level 1 is 1.00, at least 0.7, after "
         "64 games"
     ]
-    kept = collection.to_dict()["curriculum"]
     assert Curriculum.from_dict(RULES, kept) == player.curriculum
+    after = collection.to_dict()["curriculum"]["tallies"]
+    assert sum(num_games for _, _, num_games in after) == 128
 
-    more = phase.starts(1, phase.first_step, num_seats=2)
-    collection.collect(RolloutRequest(step=phase.first_step, starts=more))
-    assert sum(tally.num_games for tally in player.curriculum.tallies) == 128
-    assert player.curriculum.num_open == 2
-    assert player.curriculum.tallies[1].success == 0.0
+
+def test_rounds_of_one_step_count_once_and_open_nothing_on_the_way(levels, phase):
+    players, player = levels(num_open=1)
+    inline = InlineCollection(player, phase, Team(), seed=0, num_seats=2)
+    collection = CurriculumCollection(inline, player, ALONE, lambda note: None)
+    step = phase.first_step
+    before = player.curriculum
+    collection.collect(RolloutRequest(step=step))
+    for seed in (1, 2):
+        more = phase.starts(seed, step, num_seats=2)
+        collection.collect(RolloutRequest(step=step, starts=more))
+    # All three rounds were played at the level that was open when the step began.
+    assert player.curriculum == before
+    assert len(players["random"].asked) == 3 * 64
+    assert not players["negamax:2"].asked
+    # 192 wins of one step: none of them is older than another.
+    kept = Curriculum.from_dict(RULES, collection.to_dict()["curriculum"])
+    assert kept.num_open == 2
+    assert kept.tallies[0] == LevelTally(games=192.0, points=192.0, num_games=192)
 
 
 def test_games_that_were_cut_or_failed_say_nothing_of_a_level(levels, make_episode):

@@ -12,7 +12,9 @@ from earl_trainer.experience.mixing import (
     read_offline,
     replay_rules,
 )
-from earl_trainer.experience.replay import Replay
+from earl_trainer.experience.replay import Replay, read_origin
+
+ORIGIN = {"game": "earl/TicTacToe-v0", "vocabulary": "abc"}
 
 
 def prepared(columns):
@@ -40,9 +42,15 @@ def fresh(make_rows):
 
 @pytest.fixture
 def experience():
-    def make(*, resumed_from=None, seed=3, **fields):
-        config = ExperienceConfig(**fields)
-        return make_experience(config, prepared, seed=seed, resumed_from=resumed_from)
+    def make(*, resumed_from=None, seed=3, progress=0.0, prepare=prepared, **fields):
+        return make_experience(
+            ExperienceConfig(**fields),
+            prepare,
+            seed=seed,
+            origin=ORIGIN,
+            progress=lambda step: progress,
+            resumed_from=resumed_from,
+        )
 
     return make
 
@@ -141,6 +149,34 @@ def test_importance_weights_scale_the_advantages_of_drawn_rows(experience, fresh
         assert advantages.tolist() == pytest.approx([size * weight] * len(advantages))
 
 
+def test_rows_of_an_algorithm_that_needs_more_have_it_left_out(experience, fresh, tmp_path):
+    rows = fresh(5, 8)
+    extra = {"returns": torch.ones(rows.num_tokens), "values": torch.ones(rows.num_tokens)}
+    other = Replay(replay_rules(ExperienceConfig()))
+    other.add(
+        replace(
+            rows,
+            per_token={**rows.per_token, **extra},
+            per_row={**rows.per_row, "last_values": torch.ones(8)},
+        )
+    )
+    other.save(tmp_path / REPLAY_FILE, origin=ORIGIN)
+    mixed = experience(offline_share=0.5, offline_path=str(tmp_path / REPLAY_FILE))
+    batch = mixed.mix(fresh(0), 0)
+    assert batch.num_rows == 12
+    assert batch.schema() == fresh(0).schema()
+
+
+def test_beta_stands_beside_the_rows(experience, fresh, tmp_path):
+    fields = {"replay_share": 0.5, "replay": "prioritised", "importance_exponent": 0.4}
+    for progress, beta in ((0.0, 0.4), (0.5, 0.7), (1.0, 1.0)):
+        mixed = experience(**fields, progress=progress)
+        mixed.mix(fresh(0), 0)
+        assert mixed.figures["replay/importance_exponent"] == pytest.approx(beta)
+    mixed.save(tmp_path)
+    assert read_origin(tmp_path / REPLAY_FILE) == ORIGIN
+
+
 def test_rows_grow_too_old_by_the_version_of_the_next_step(experience, fresh):
     mixed = experience(replay_share=0.5, replay_max_staleness=1)
     for step in range(3):
@@ -154,7 +190,7 @@ def test_offline_rows_join_by_their_share_and_count_as_of_the_first_weights(
 ):
     other = Replay(replay_rules(ExperienceConfig()))
     other.add(fresh(5, 8))
-    other.save(tmp_path / REPLAY_FILE)
+    other.save(tmp_path / REPLAY_FILE, origin=ORIGIN)
     mixed = experience(
         replay_share=0.25, offline_share=0.25, offline_path=str(tmp_path / REPLAY_FILE)
     )

@@ -1,7 +1,6 @@
 """Experience preparation on ranks, with ranks that only count and a clock that only they move."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
@@ -14,12 +13,8 @@ from earl_selector import (
     ScoringMemory,
     SelectorPolicy,
 )
-from earl_trainer.experience.rank_prepare import (
-    RankPreparer,
-    find_table,
-    measure_scoring,
-    with_table,
-)
+from earl_trainer.experience.rank_prepare import RankPreparer
+from earl_trainer.experience.scoring_profile import measure_scoring, with_table
 from earl_trainer.rollout.switch import Switch
 
 SUBJECT = ProfileSubject(model="tiny", device="cpu", engine="fake")
@@ -281,20 +276,3 @@ def test_a_stage_that_goes_on_decides_as_if_it_had_never_stopped(policy):
     anew.restore({})
     anew.prepare(columns_of(64))
     assert ranks.wanted == [2, 2]
-
-
-def test_a_table_is_measured_once_and_lies_in_its_file(policy, tmp_path):
-    path, runs = tmp_path / "prepare.json", []
-
-    def find(subject=SUBJECT, degrees=policy.usable_degrees):
-        def measure():
-            runs.append(subject)
-            return measured(FakeRanks(lambda tp, longest: 200.0), policy)
-
-        return find_table(path, subject, degrees, measure)
-
-    assert find() == find()
-    assert len(runs) == 1
-    find(subject=replace(SUBJECT, device="another"))
-    find(degrees=(1,))
-    assert len(runs) == 3

@@ -110,6 +110,28 @@ def test_rows_are_drawn_as_often_as_their_priorities_say_and_weigh_by_formula():
     assert replay.priorities()[-1] == priorities.max()
 
 
+def test_rows_of_equal_priority_weigh_1():
+    replay = Replay(rules(priority_exponent=0.6, importance_exponent=0.4))
+    replay.add(rows_of(range(4), advantages=[-0.3, 0.3, 0.3, -0.3]))
+    for _ in range(2):
+        drawn = replay.draw(4, np.random.default_rng(1))
+        assert drawn.weights.tolist() == [1.0] * 4
+        replay.settle(drawn)
+    # 0.301^0.6, whatever the sign of the advantage.
+    np.testing.assert_allclose(replay.priorities(), [0.4866] * 4, atol=1e-4)
+
+
+def test_beta_grows_to_1_where_weights_make_up_for_all_of_the_unequal_draws():
+    replay = Replay(rules(priority_exponent=1.0, importance_exponent=0.4))
+    replay.add(rows_of(range(2), advantages=[1.0, 3.0]))
+    replay.settle(replay.draw(2, np.random.default_rng(0)))
+    ratio = 1.001 / 3.001
+    for progress, beta in ((0.0, 0.4), (0.5, 0.7), (1.0, 1.0)):
+        assert replay.importance_exponent(progress) == pytest.approx(beta)
+        drawn = replay.draw(2, np.random.default_rng(2), progress=progress)
+        np.testing.assert_allclose(drawn.weights, np.array([1.0, ratio**beta])[drawn.serials])
+
+
 def test_a_draw_changes_nothing():
     replay = Replay(rules(priority_exponent=1.0))
     replay.add(rows_of(range(4), advantages=[1.0, 2.0, 3.0, 4.0]))
@@ -149,7 +171,7 @@ def test_a_replay_that_was_saved_goes_on_as_if_it_never_was(tmp_path_factory, nu
 
     for number in range(num_adds):
         go_on(replay, 2 * number, number)
-    replay.save(path)
+    replay.save(path, origin={})
     again = Replay.load(path, rule)
     assert (again.num_rows, again.num_bytes) == (replay.num_rows, replay.num_bytes)
     for number in range(num_adds, num_adds + 4):
@@ -161,7 +183,7 @@ def test_a_replay_that_was_saved_goes_on_as_if_it_never_was(tmp_path_factory, nu
 def test_a_save_that_is_broken_off_leaves_the_file_before(tmp_path, monkeypatch):
     path, replay = tmp_path / "replay.pt", Replay(rules())
     replay.add(rows_of([1, 2]))
-    replay.save(path)
+    replay.save(path, origin={})
     replay.add(rows_of([3]))
 
     def broken(values, file):
@@ -170,13 +192,13 @@ def test_a_save_that_is_broken_off_leaves_the_file_before(tmp_path, monkeypatch)
 
     monkeypatch.setattr(torch, "save", broken)
     with pytest.raises(OSError, match="no space"):
-        replay.save(path)
+        replay.save(path, origin={})
     assert held(Replay.load(path, rules())) == [1, 2]
 
 
 def test_files_without_rows_are_refused(tmp_path):
     path = tmp_path / "replay.pt"
-    Replay(rules()).save(path)
+    Replay(rules()).save(path, origin={})
     with pytest.raises(ValueError, match="holds no rows"):
         read_rows(path)
     path.write_bytes(b"no such thing")

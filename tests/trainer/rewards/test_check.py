@@ -34,7 +34,20 @@ def test_recipes_with_learned_rewards_are_fit():
         (changed("selector", prepare_on="ranks"), "needs selector.prepare_on learner"),
         (RunConfig(judge=JudgeConfig(url="host:80", model="m")), "judge.url must be an address"),
         (RunConfig(judge=JudgeConfig(url="http://a/v1")), "needs the name of a model"),
-        (RunConfig(judge=JudgeConfig(template="no/file")), "judge.template must be a text file"),
+        (
+            RunConfig(judge=JudgeConfig(url="http://a/v1", model="m", template="no/file")),
+            "judge.template must be a text file",
+        ),
+        (RunConfig(judge=JudgeConfig(model="m")), "judge.model does nothing without judge.url"),
+        (RunConfig(judge=JudgeConfig(template="no/file")), "judge.template does nothing without"),
+        (RunConfig(judge=JudgeConfig(weight=0.5)), "judge.weight does nothing without judge.url"),
+        (
+            RunConfig(reward=RewardConfig(ensemble="min")),
+            "reward.ensemble does nothing without reward.models: it must be 'mean' then, got 'min'",
+        ),
+        (RunConfig(reward=RewardConfig(model_dtype="int8")), "model_dtype does nothing without"),
+        (RunConfig(reward=RewardConfig(doubt=2.0)), "reward.doubt does nothing without"),
+        (changed("reward", doubt=2.0), "reward.doubt does nothing without reward.ensemble mean-st"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_rule(config, rule):

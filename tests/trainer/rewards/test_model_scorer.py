@@ -5,6 +5,7 @@ import torch
 from earl_trainer.rewards.model import make_reward_model, score_contexts
 from earl_trainer.rewards.model_scorer import ModelScorer, ModelWeight, parse_models
 from earl_trainer.rewards.outcome import RewardFailure
+from earl_trainer.rewards.scorer import add_scores
 
 
 def test_models_are_written_with_their_weights():
@@ -52,6 +53,6 @@ def test_a_model_that_says_no_number_fails(make_models, make_episode):
     scorer = ModelScorer(
         [(make_models(float("nan"))[0], 1.0)], ensemble="mean", doubt=0.0, max_tokens=16
     )
-    (found,) = scorer.score([make_episode()])
-    assert found.value is None
-    assert found.failure is RewardFailure.ERROR
+    (judged,) = add_scores([make_episode()], [scorer], on_failure="drop")
+    assert judged.judgement.bonus is None
+    assert judged.judgement.outcomes["models"].failure is RewardFailure.ERROR

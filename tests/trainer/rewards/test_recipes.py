@@ -59,6 +59,11 @@ def test_the_whole_of_rlhf_is_one_run_and_goes_on_where_it_stood(tmp_path):
     rows = rows_of(folder)
     assert [row["phase"] for row in rows] == ["warmup"] * 3 + ["reward-model"] * 2 + ["rl"] * 3
     assert 0.0 < rows[4]["policy/accuracy"] <= 1.0
+    # It is PPO: a critic learns what the model will say, and the divergence is in the reward.
+    assert RECIPES["tictactoe-rlhf"].algorithm.name == "ppo"
+    for row in rows[5:]:
+        assert row["policy/value_loss"] > 0.0
+        assert "advantage/reference_kl" in row
     # Nothing but the model's opinion is a reward.
     for row in rows[5:]:
         assert row["reward/mean"] == pytest.approx(row["reward/mean_models"], abs=1e-5)

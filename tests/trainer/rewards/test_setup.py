@@ -1,5 +1,7 @@
 """From a config to a judge."""
 
+import copy
+from pathlib import Path
 from types import MappingProxyType
 
 import pytest
@@ -8,7 +10,12 @@ from earl_trainer.rewards.config import JudgeConfig, RewardConfig
 from earl_trainer.rewards.model import make_reward_model
 from earl_trainer.rewards.own_model import OwnRewardModel
 from earl_trainer.rewards.scored_collection import ScoredCollection
-from earl_trainer.rewards.setup import check_reward_functions, make_judge, score_episodes
+from earl_trainer.rewards.setup import (
+    check_reward_functions,
+    check_reward_models,
+    make_judge,
+    score_episodes,
+)
 from earl_trainer.types import RunFailedError
 
 
@@ -103,3 +110,52 @@ def test_a_reward_model_of_other_tokens_ends_the_run_with_the_reason(
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(RunFailedError, match="cannot load the reward model"):
         scored(RunConfig(reward=rewards), tiny_model, tiny_tokenizer)
+
+
+@pytest.fixture
+def reward_folder(tiny_model, tiny_tokenizer, tmp_path):
+    """A folder as runs leave them, with a tokenizer of choice."""
+
+    def make(model=tiny_model, tokenizer=tiny_tokenizer):
+        make_reward_model(model).save_pretrained(tmp_path / "reward-model")
+        if tokenizer is not None:
+            tokenizer.save_pretrained(tmp_path / "reward-model")
+        return RewardConfig(models=(str(tmp_path / "reward-model"),))
+
+    return make
+
+
+def test_folders_of_reward_models_are_read_before_anything_is_trained(
+    reward_folder, tiny_model, tiny_tokenizer, make_llama
+):
+    check_reward_models(RewardConfig(models=("own",)), tiny_model, tiny_tokenizer)
+    with pytest.raises(ValueError, match=r"holds its tokenizer, .*reward-model' does not: "):
+        check_reward_models(reward_folder(tokenizer=None), tiny_model, tiny_tokenizer)
+    check_reward_models(reward_folder(), tiny_model, tiny_tokenizer)
+    with pytest.raises(ValueError, match=r"its vocabulary must have \d+ of them, .* has 11"):
+        check_reward_models(reward_folder(make_llama()), tiny_model, tiny_tokenizer)
+    rules = reward_folder()
+    (Path(rules.models[0]) / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="cannot load the reward model"):
+        check_reward_models(rules, tiny_model, tiny_tokenizer)
+
+
+def test_a_reward_model_with_as_many_other_words_is_refused(
+    reward_folder, tiny_model, tiny_tokenizer
+):
+    words = copy.deepcopy(tiny_tokenizer)
+    words.add_tokens(["first"])
+    others = copy.deepcopy(tiny_tokenizer)
+    others.add_tokens(["second"])
+    with pytest.raises(ValueError, match=r"must name one with the same vocabulary, got '.*-m"):
+        check_reward_models(reward_folder(tokenizer=others), tiny_model, words)
+
+
+def test_a_run_with_an_unfit_reward_model_is_refused_before_its_warm_up(
+    reward_folder, small_config, open_run, tmp_path, make_llama
+):
+    (folder,) = reward_folder(make_llama()).models
+    config = small_config({"reward": {"models": [folder]}})
+    with pytest.raises(ValueError, match="a reward model reads the tokens of the policy"):
+        open_run(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

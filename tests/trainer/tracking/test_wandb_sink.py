@@ -76,7 +76,8 @@ def test_an_offline_run_holds_every_step_match_and_the_config(
         config={"seed": 7, "model": {"name": "tiny"}},
     )
     rare = ("mismatch/kl", "end/finished", "staleness/max", "drift/max", "async/wait_s")
-    rare += ("guard/kl", "tokens/trained")
+    rare += ("guard/kl", "tokens/trained", "advantage/reference_kl", "filter/rounds")
+    rare += ("replay/rows", "curriculum/open_levels")
     records = [make_record(0, **dict.fromkeys(rare, 0.5)), make_record(1)]
     sink.log_evaluation("initial", 0, match)
     sink.log_step(records[0])

@@ -18,6 +18,7 @@ from earl_trainer.config import PAST_MODELS, ModelConfig, RunConfig
 from earl_trainer.engines import make_engine, make_selector
 from earl_trainer.evaluation.examiner import Examiner
 from earl_trainer.evaluation.playing import MatchPlan
+from earl_trainer.experience.check import check_offline_tokens
 from earl_trainer.experience.curriculum_setup import check_words, levels_of
 from earl_trainer.guards.guardian import Guardian
 from earl_trainer.guards.rollbacks import RollbackLog
@@ -28,7 +29,7 @@ from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_
 from earl_trainer.phases import RL, TEACHER, WARMUP, Phase, plan_phases
 from earl_trainer.preference.setup import check_data
 from earl_trainer.rewards.learning import check_pairs
-from earl_trainer.rewards.setup import check_reward_functions
+from earl_trainer.rewards.setup import check_reward_functions, check_reward_models
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collector import Collector
 from earl_trainer.rollout.engine import Engine
@@ -82,6 +83,8 @@ def assemble_run(
     chat, capacity_tokens = ChatFormat(run.tokenizer), run.engine.capacity_tokens
     check_data(config, chat)
     check_pairs(config, chat)
+    check_offline_tokens(config, run.tokenizer)
+    check_reward_models(config.reward, run.model, run.tokenizer)
     context_note = check_context(config, run.game, chat, run.model, capacity_tokens=capacity_tokens)
     for name, level in levels_of(config.experience).items():
         game = level.make_game(config.env)

@@ -165,7 +165,7 @@ def _learner_of(
         objective,
         UpdateSettings(
             max_microbatch_tokens=learner.max_microbatch_tokens,
-            max_grad_norm=learner.max_grad_norm,
+            max_grad_norm=learner.max_grad_norm or math.inf,
             max_kl=config.guards.max_update_kl or math.inf,
             packing=PACKINGS[learner.packing],
         ),

@@ -101,6 +101,10 @@ class Phase:
         )
         return add_greedy(starts) if self.algorithm.needs_greedy else starts
 
+    def progress(self, step: int) -> float:
+        """Return the share of the phase that is done by a step: 0 at its first, 1 at its last."""
+        return min(1.0, (step - self.first_step) / max(1, self.num_steps - 1))
+
     def lr(self, step: int) -> float:
         """Return the learning rate of a step."""
         return learning_rate(

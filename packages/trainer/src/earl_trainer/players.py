@@ -20,6 +20,7 @@ from earl_envs.record import start_position
 from earl_trainer.config import PAST_MODELS, SELF_PLAY, RunConfig
 from earl_trainer.experience.curriculum_setup import levels_of
 from earl_trainer.preference.methods import METHODS
+from earl_trainer.unused import refuse_unused
 
 _OWN = (SELF_PLAY, *PAST_MODELS)
 _POOL = "pool"
@@ -58,6 +59,12 @@ def check_players(config: RunConfig, game: Game) -> None:
 def _check_checkups(config: RunConfig, game: Game) -> None:
     rules = config.evaluation
     if not rules.every_steps:
+        refuse_unused(
+            "evaluation",
+            rules,
+            ("opponents", "past_selves", "optimum", "checkup_games"),
+            needs="checkups, evaluation.every_steps >= 1",
+        )
         return
     if not rules.opponents:
         raise ValueError(

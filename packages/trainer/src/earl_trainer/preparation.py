@@ -15,12 +15,8 @@ from earl_selector import (
 from transformers import PreTrainedModel
 
 from earl_trainer.config import RunConfig
-from earl_trainer.experience.rank_prepare import (
-    RankPreparer,
-    find_table,
-    measure_scoring,
-    with_table,
-)
+from earl_trainer.experience.rank_prepare import RankPreparer
+from earl_trainer.experience.scoring_profile import find_table, measure_scoring, with_table
 from earl_trainer.parallel.tp_plan import divides_vocabulary
 from earl_trainer.phases import Phase
 from earl_trainer.profiling.choice import NONE

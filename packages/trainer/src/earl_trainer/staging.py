@@ -9,7 +9,7 @@ from earl_trainer.asynchronous.setup import make_background_collection, under_wa
 from earl_trainer.experience.curriculum_collection import CurriculumCollection
 from earl_trainer.experience.curriculum_setup import make_level_player
 from earl_trainer.experience.filter_setup import filter_collection
-from earl_trainer.experience.mixing import Experience, FreshOnly, make_experience
+from earl_trainer.experience.mixing import Experience, FreshOnly, make_experience, rows_origin
 from earl_trainer.experience.transfer import LearnerFeed
 from earl_trainer.experience.valued_prepare import PreparationStage
 from earl_trainer.guards.reward_normaliser import RewardNormaliser
@@ -34,6 +34,7 @@ from earl_trainer.rewards.learning import REWARD_MODEL, labelling
 from earl_trainer.rewards.setup import make_judge, score_episodes
 from earl_trainer.rollout.chat import ChatFormat
 from earl_trainer.rollout.collection import Collection, InlineCollection
+from earl_trainer.rollout.league import LeagueCollection
 from earl_trainer.rollout.policies import ScriptedPolicy
 from earl_trainer.run import Run
 from earl_trainer.stages import LEARNER_FILE, Stages
@@ -146,6 +147,8 @@ def _make_inline_collection(run: Run, phase: Phase, *, resumes: bool) -> Collect
         games = CurriculumCollection(
             games, levels, run.team.everyone, note=run.tracker.display.note
         )
+    if run.collector.past is not None and not isinstance(phase.policy, ScriptedPolicy):
+        games = LeagueCollection(games, run.collector.past, run.tracker.display.note)
     # A reward model learns from what is known without one.
     return _scored(run, games) if rewarded and phase.name != REWARD_MODEL else games
 
@@ -169,6 +172,8 @@ def _make_experience(
         run.config.experience,
         preparer.prepare,
         seed=run.config.seed,
+        origin=rows_origin(run.config.env, run.tokenizer),
+        progress=phase.progress,
         resumed_from=run.resumed_from if resumes else None,
     )
 

@@ -2,12 +2,17 @@
 
 from pathlib import Path
 
+from transformers import PreTrainedTokenizerBase
+
 from earl_trainer.algorithms.check import names_comparing_groups
 from earl_trainer.algorithms.table import ALGORITHMS
 from earl_trainer.config import RunConfig
+from earl_trainer.experience.config import ExperienceConfig
 from earl_trainer.experience.curriculum_setup import check_curriculum
 from earl_trainer.experience.filter_setup import run_filters
-from earl_trainer.experience.replay import read_rows
+from earl_trainer.experience.mixing import rows_origin
+from earl_trainer.experience.replay import read_origin, read_rows
+from earl_trainer.unused import refuse_unused
 
 
 def check_experience(config: RunConfig) -> None:
@@ -18,8 +23,18 @@ def check_experience(config: RunConfig) -> None:
     """
     check_curriculum(config)
     _check_filters(config)
+    _check_unused(config.experience)
     if config.experience.reuses:
         _check_reuse(config)
+
+
+def _check_unused(rules: ExperienceConfig) -> None:
+    if rules.replay_share == 0.0:
+        names = ("replay", "replay_rows", "replay_bytes", "replay_max_staleness")
+        refuse_unused("experience", rules, names, needs="experience.replay_share above 0")
+    if rules.replay == "fifo":
+        names = ("priority_exponent", "importance_exponent")
+        refuse_unused("experience", rules, names, needs="experience.replay prioritised")
 
 
 def _check_filters(config: RunConfig) -> None:
@@ -87,17 +102,43 @@ def _check_reuse(config: RunConfig) -> None:
             f"{rules.offline_path!r} and {rules.offline_share}"
         )
     if rules.offline_path:
-        _check_offline(rules.offline_path, max_tokens=config.learner.max_microbatch_tokens)
+        _check_offline(config)
 
 
-def _check_offline(path: str, *, max_tokens: int) -> None:
+def _check_offline(config: RunConfig) -> None:
+    path, max_tokens = config.experience.offline_path, config.learner.max_microbatch_tokens
     try:
-        rows = read_rows(Path(path))
+        rows, origin = read_rows(Path(path)), read_origin(Path(path))
     except FileNotFoundError:
         raise ValueError(f"there is no file experience.offline_path = {path!r}") from None
+    if origin.get("game") != config.env:
+        raise ValueError(
+            f"offline rows are of the run's own game: experience.offline_path must be of "
+            f"{config.env}, got one of {origin.get('game', 'an unknown game')}"
+        )
+    if ALGORITHMS[config.algorithm.name].needs_critic and "returns" not in rows.per_token:
+        raise ValueError(
+            f"a critic learns from returns: with algorithm.name {config.algorithm.name} "
+            f"experience.offline_path must be of a run with a critic, got {path!r}"
+        )
     longest = int(rows.lengths.max())
     if longest > max_tokens:
         raise ValueError(
             "a sequence is computed in one piece: the longest row of experience.offline_path must "
             f"have at most learner.max_microbatch_tokens = {max_tokens} tokens, got {longest}"
+        )
+
+
+def check_offline_tokens(config: RunConfig, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse offline rows whose tokens mean something else to the run's model.
+
+    Raises:
+        ValueError: With the rule and the file.
+    """
+    path = config.experience.offline_path
+    own = rows_origin(config.env, tokenizer)
+    if path and read_origin(Path(path)).get("vocabulary") != own["vocabulary"]:
+        raise ValueError(
+            "offline rows have the tokens of the run's model: experience.offline_path must be of a "
+            f"run with the same vocabulary, got {path!r}"
         )

@@ -39,9 +39,10 @@ class ExperienceConfig:
     priority_exponent: Annotated[float, Gt(0.0)] = 0.6
     """Of `prioritised`: alpha, 1 for in proportion to the advantage."""
     importance_exponent: Rate = 0.4
-    """Of `prioritised`: beta, by which less likely rows weigh more; 1 makes up for all of it."""
+    """Of `prioritised`: beta at first, by which less likely rows weigh more; 1, which it grows to
+    by the last step, makes up for all of it."""
     offline_path: str = ""
-    """A `replay.pt` that another run has left in a checkpoint."""
+    """A `replay.pt` that another run of the same game and vocabulary has left in a checkpoint."""
     offline_share: Share = 0.0
     """Of a step's rows, those of `offline_path`."""
 

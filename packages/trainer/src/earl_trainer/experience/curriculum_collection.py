@@ -93,8 +93,8 @@ class LevelPlayer:
 class CurriculumCollection(CollectionLayer):
     """Plays a phase's episodes at the levels of a curriculum, and goes by how they end.
 
-    A step's results change the curriculum of the next step. All workers hear of all results, and
-    open levels alike.
+    A step's results, of all its rounds together, change the curriculum of the next step. All
+    workers hear of all results, and open levels alike.
 
     Args:
         games: Plays, with `player`; closed with this.
@@ -110,13 +110,22 @@ class CurriculumCollection(CollectionLayer):
         self._player = player
         self._workers = workers
         self._note = note
+        self._results: list[tuple[int, float]] = []
+        self._next = player.curriculum
 
     def collect(self, request: RolloutRequest) -> Rollout:
-        """Play this worker's share of the episodes, and go by how all of them ended."""
+        """Play this worker's share of the episodes, and go by how all of the step ended."""
+        if request.starts is None:
+            self._begin_step()
         rollout = self._games.collect(request)
         told = self._workers.all_gather(self._player.results(rollout.episodes))
-        before = self._player.curriculum
-        after = before.update([result for part in told for result in part])
+        self._results += [result for part in told for result in part]
+        self._next = self._player.curriculum.update(self._results)
+        self._own_figures = _figures_of(self._next)
+        return rollout
+
+    def _begin_step(self) -> None:
+        before, after = self._player.curriculum, self._next
         if after.num_open > before.num_open:
             last = after.tallies[before.num_open - 1]
             self._note(
@@ -126,12 +135,11 @@ class CurriculumCollection(CollectionLayer):
                 f"{last.num_games} games"
             )
         self._player.curriculum = after
-        self._own_figures = _figures_of(after)
-        return rollout
+        self._results = []
 
     def to_dict(self) -> dict[str, Any]:  # Any: plain values for JSON
-        """Return where the curriculum stands."""
-        return {**super().to_dict(), "curriculum": self._player.curriculum.to_dict()}
+        """Return where the next step's curriculum stands."""
+        return {**super().to_dict(), "curriculum": self._next.to_dict()}
 
 
 def _figures_of(curriculum: Curriculum) -> dict[str, float]:

@@ -8,9 +8,11 @@ from typing import Final, Protocol, final, runtime_checkable
 import numpy as np
 import torch
 from earl_dispatch import Columns
+from transformers import PreTrainedTokenizerBase
 
 from earl_trainer.experience.config import ExperienceConfig
 from earl_trainer.experience.replay import Drawn, Replay, ReplayRules, read_rows, row_bytes
+from earl_trainer.models.vocabulary import vocabulary_digest
 from earl_trainer.seeding import derive_seed
 
 REPLAY_FILE: Final = "replay.pt"
@@ -92,6 +94,8 @@ class MixedExperience:
         config: The shares.
         prepare: The preparation stage.
         seed: Of the run.
+        origin: Is written beside the rows, for other runs.
+        progress: From a step to the share of the run that is done by then, from 0 to 1.
     """
 
     def __init__(
@@ -102,22 +106,27 @@ class MixedExperience:
         prepare: Callable[[Columns], Columns],
         *,
         seed: int,
+        origin: Mapping[str, str],
+        progress: Callable[[int], float],
     ) -> None:
         self._replay = replay
         self._offline = offline
         self._config = config
         self._prepare = prepare
         self._seed = seed
+        self._origin = origin
+        self._progress = progress
         self._pending: _Step | None = None
         self.figures: Mapping[str, float] = {}
 
     def mix(self, columns: Columns, step: int) -> Columns:
         """Draw rows and put them behind the fresh ones."""
-        config = self._config
+        config, progress = self._config, self._progress(step)
         per_fresh = 1.0 / (1.0 - config.replay_share - config.offline_share)
         replayed = self._replay.draw(
             round(columns.num_rows * config.replay_share * per_fresh),
             np.random.default_rng(derive_seed(self._seed, "replay", step)),
+            progress=progress,
         )
         offline = None
         if self._offline is not None:
@@ -129,7 +138,7 @@ class MixedExperience:
         mixed = [
             columns,
             *(
-                self._prepare(_weighted(drawn))
+                _like(columns, self._prepare(_weighted(drawn)))
                 for drawn in (replayed, offline)
                 if drawn is not None
             ),
@@ -141,6 +150,7 @@ class MixedExperience:
             "replay/held_rows": float(self._replay.num_rows),
             "replay/held_bytes": float(self._replay.num_bytes),
             "replay/mean_weight": 1.0 if replayed is None else float(replayed.weights.mean()),
+            "replay/importance_exponent": self._replay.importance_exponent(progress),
         }
         return Columns.concat(mixed)
 
@@ -157,7 +167,7 @@ class MixedExperience:
 
     def save(self, folder: Path) -> None:
         """Write the replay; the offline rows are where they were."""
-        self._replay.save(folder / REPLAY_FILE)
+        self._replay.save(folder / REPLAY_FILE, origin=self._origin)
 
 
 def make_experience(
@@ -165,6 +175,8 @@ def make_experience(
     prepare: Callable[[Columns], Columns],
     *,
     seed: int,
+    origin: Mapping[str, str],
+    progress: Callable[[int], float],
     resumed_from: Path | None,
 ) -> Experience:
     """Make what a run's reinforcement learning is mixed with.
@@ -173,6 +185,8 @@ def make_experience(
         config: Of the run.
         prepare: The preparation stage, for rows that are drawn.
         seed: Of the run.
+        origin: What the run's rows are, for other runs (`rows_origin`).
+        progress: From a step to the share of the run that is done by then, from 0 to 1.
         resumed_from: The checkpoint of a run that goes on inside the phase.
 
     Raises:
@@ -184,7 +198,9 @@ def make_experience(
     resumes = resumed_from is not None
     replay = Replay.load(resumed_from / REPLAY_FILE, rules) if resumes else Replay(rules)
     offline = read_offline(Path(config.offline_path)) if config.offline_share else None
-    return MixedExperience(replay, offline, config, prepare, seed=seed)
+    return MixedExperience(
+        replay, offline, config, prepare, seed=seed, origin=origin, progress=progress
+    )
 
 
 def replay_rules(config: ExperienceConfig) -> ReplayRules:
@@ -214,6 +230,20 @@ def read_offline(path: Path) -> Replay:
     replay = Replay(ReplayRules(max_rows=rows.num_rows, max_bytes=int(row_bytes(rows).sum())))
     replay.add(rows)
     return replay
+
+
+def rows_origin(game_id: str, tokenizer: PreTrainedTokenizerBase) -> dict[str, str]:
+    """Return what runs have to share so that one can learn from rows of the other."""
+    return {"game": game_id, "vocabulary": vocabulary_digest(tokenizer)}
+
+
+def _like(fresh: Columns, rows: Columns) -> Columns:
+    """Leave out what fresh rows do not have: another run's algorithm may have needed more."""
+    return replace(
+        rows,
+        per_token={name: rows.per_token[name] for name in fresh.per_token},
+        per_row={name: rows.per_row[name] for name in fresh.per_row},
+    )
 
 
 def _weighted(drawn: Drawn) -> Columns:

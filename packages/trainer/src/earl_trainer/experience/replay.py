@@ -2,6 +2,7 @@
 
 import os
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -28,7 +29,7 @@ class ReplayRules:
     priority_exponent: float = 0.0
     """alpha; with 0 all rows are as likely."""
     importance_exponent: float = 0.0
-    """beta; with 1 the weights make up for all of the unequal draws."""
+    """beta at first; with 1 the weights make up for all of the unequal draws."""
     max_staleness: int | None = None
     """Updates after which a row is not drawn any more, by the oldest of its tokens."""
 
@@ -52,7 +53,8 @@ class Replay:
     / sum_k p_k, p_i = (|d_i| + eps)^alpha (section 3.3), and weighs w_i = (N P(i))^-beta / max_j
     w_j (section 3.4), the maximum over all rows that may be drawn and not, as in some libraries,
     over those that were: a row then weighs the same in any company. As N cancels out, w_i = (p_min
-    / p_i)^beta. The error d_i is the size of the row's advantages, to which a policy gradient is
+    / p_i)^beta. beta grows linearly to 1 at the end of the run, where estimates have to be unbiased
+    (section 3.4). The error d_i is the size of the row's advantages, to which a policy gradient is
     proportional; a new row has the highest priority there is (1 in an empty buffer), until it has
     been drawn once (algorithm 1). With alpha = 0 this is plain replay, first in, first out.
 
@@ -95,12 +97,20 @@ class Replay:
         """Return the priority of every row, oldest first; 0 where it may not be drawn."""
         return self._tree.leaves[self._leaves(self._first + np.arange(self.num_rows))]
 
-    def draw(self, num_rows: int, rng: np.random.Generator) -> Drawn | None:
+    def importance_exponent(self, progress: float) -> float:
+        """Return beta where a share of the run, from 0 to 1, is done."""
+        first = self._rules.importance_exponent
+        return first + (1.0 - first) * progress
+
+    def draw(
+        self, num_rows: int, rng: np.random.Generator, *, progress: float = 0.0
+    ) -> Drawn | None:
         """Draw rows, spread over the priorities; changes nothing.
 
         Args:
             num_rows: At most the rows that may be drawn are.
             rng: Of the draws.
+            progress: How much of the run is done, from 0 to 1.
 
         Returns:
             None if there is nothing to draw.
@@ -116,7 +126,7 @@ class Replay:
         return Drawn(
             serials=serials,
             columns=self._rows(serials),
-            weights=(lowest / leaves[found]) ** self._rules.importance_exponent,
+            weights=(lowest / leaves[found]) ** self.importance_exponent(progress),
         )
 
     def settle(self, drawn: Drawn) -> None:
@@ -181,14 +191,20 @@ class Replay:
             order.append(asked)
         return Columns.concat(parts).select(torch.from_numpy(np.argsort(np.concatenate(order))))
 
-    def save(self, path: Path) -> None:
-        """Write everything to a file, which is there whole or not at all."""
+    def save(self, path: Path, *, origin: Mapping[str, str]) -> None:
+        """Write everything to a file, which is there whole or not at all.
+
+        Args:
+            path: The file.
+            origin: What another run has to agree with to learn from the rows.
+        """
         partial = path.with_name(f".{path.name}.partial")
         rows = [_to_dict(Columns.concat(list(self._chunks)))] if self._chunks else []
         values = {
             "first": self._first,
             "priorities": torch.from_numpy(self.priorities()),
             "rows": rows,
+            "origin": dict(origin),
         }
         with partial.open("wb") as file:
             torch.save(values, file)
@@ -225,6 +241,15 @@ def read_rows(path: Path) -> Columns:
     if not rows:
         raise ValueError(f"{str(path)!r} holds no rows")
     return Columns(**rows[0])
+
+
+def read_origin(path: Path) -> Mapping[str, str]:
+    """Read what `Replay.save` was told of the rows; empty where it was told nothing.
+
+    Raises:
+        ValueError: If the file holds no rows of a replay.
+    """
+    return _read(path).get("origin", {})
 
 
 def advantage_sizes(columns: Columns) -> Float64[Tensor, " rows"]:

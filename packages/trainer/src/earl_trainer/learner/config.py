@@ -7,7 +7,6 @@ from annotated_types import Ge, Lt
 from earl_trainer.config_fields import (
     NonNegativeFloat,
     NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
     section,
 )
@@ -33,8 +32,8 @@ class LearnerConfig:
     packing: Literal["fewest-first", "first-fit", "karmarkar-karp"] = "fewest-first"
     """How samples share these passes: each where the fewest are, each in the first that it fits, or
     so that passes have about equally many tokens."""
-    max_grad_norm: PositiveFloat = 1.0
-    """Gradients are scaled down to this global norm."""
+    max_grad_norm: NonNegativeFloat = 1.0
+    """Gradients are scaled down to this global norm; 0 leaves them as they are."""
     beta1: Annotated[float, Ge(0.0), Lt(1.0)] = 0.9
     """AdamW's first decay."""
     beta2: Annotated[float, Ge(0.0), Lt(1.0)] = 0.95

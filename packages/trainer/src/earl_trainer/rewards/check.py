@@ -8,6 +8,7 @@ from earl_trainer.config import RunConfig
 from earl_trainer.rewards.function import parse_functions
 from earl_trainer.rewards.generative_judge import CONVERSATION
 from earl_trainer.rewards.model_scorer import OWN, parse_models
+from earl_trainer.unused import refuse_unused
 
 
 def check_rewards(config: RunConfig) -> None:
@@ -36,6 +37,11 @@ def check_rewards(config: RunConfig) -> None:
 
 
 def _check_models(config: RunConfig) -> None:
+    if not config.reward.models:
+        names = ("ensemble", "doubt", "model_dtype")
+        refuse_unused("reward", config.reward, names, needs="reward.models")
+    if config.reward.ensemble != "mean-std":
+        refuse_unused("reward", config.reward, ("doubt",), needs="reward.ensemble mean-std")
     folders = [model.folder for model in parse_models(config.reward.models)]
     for folder in folders:
         if folder == OWN and not config.reward_model.num_steps:
@@ -49,6 +55,9 @@ def _check_models(config: RunConfig) -> None:
 
 def _check_judge(config: RunConfig) -> None:
     judge = config.judge
+    if not judge.url:
+        names = ("model", "weight", "template", "timeout_s", "max_concurrent")
+        refuse_unused("judge", judge, names, needs="judge.url")
     if judge.url and not judge.url.startswith(("http://", "https://")):
         raise ValueError(
             f"judge.url must be an address such as http://host:8000/v1, got {judge.url!r}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
-from earl_trainer.rewards.outcome import Judgement, RewardOutcome
+from earl_trainer.rewards.outcome import Judgement, RewardOutcome, weighted_sum
 from earl_trainer.rewards.shipped import SHIPPED
 from earl_trainer.rewards.transcript import Transcript
 
@@ -105,12 +105,12 @@ def weigh(
         functions: All of them.
         on_failure: Whether one that failed leaves the episode out of training, or counts 0.
     """
-    bonus, parts = 0.0, list[float]()
-    for function in functions:
-        outcome = outcomes[function.name]
-        if outcome.value is None and on_failure == "drop":
-            return Judgement(outcomes=outcomes, bonus=None)
-        bonus += function.weight * (outcome.value or 0.0)
-        weighted = [function.weight * part for part in outcome.parts]
+    weights = {function.name: function.weight for function in functions}
+    bonus = weighted_sum(outcomes, weights, on_failure)
+    if bonus is None:
+        return Judgement(outcomes=outcomes, bonus=None)
+    parts = list[float]()
+    for name, weight in weights.items():
+        weighted = [weight * part for part in outcomes[name].parts]
         parts = [sum(each) for each in zip_longest(parts, weighted, fillvalue=0.0)]
     return Judgement(outcomes=outcomes, bonus=bonus, parts=tuple(parts))

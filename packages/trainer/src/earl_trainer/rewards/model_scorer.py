@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from earl_trainer.rewards.ensemble import ENSEMBLES
 from earl_trainer.rewards.model import score_contexts
-from earl_trainer.rewards.outcome import RewardFailure, RewardOutcome
+from earl_trainer.rewards.outcome import RewardOutcome
 from earl_trainer.types import Episode
 
 OWN = "own"
@@ -79,7 +79,10 @@ class ModelScorer:
         self._max_tokens = max_tokens
 
     def score(self, episodes: Sequence[Episode]) -> list[RewardOutcome]:
-        """Return the reward of each episode, read at the end of its last context."""
+        """Return the reward of each episode, read at the end of its last context.
+
+        It may be no finite number; `add_scores` refuses that of any scorer.
+        """
         start_s = time.perf_counter()
         last = [episode.turns[-1] for episode in episodes]
         contexts = [(*turn.prompt_ids, *turn.reply_ids) for turn in last]
@@ -91,14 +94,8 @@ class ModelScorer:
             for model, weight in self._models
         ])
         took_s = (time.perf_counter() - start_s) / len(episodes)
-        return [
-            RewardOutcome(value=value, took_s=took_s)
-            if math.isfinite(value)
-            else RewardOutcome(
-                failure=RewardFailure.ERROR, detail=f"the models say {value}", took_s=took_s
-            )
-            for value in self._ensemble(rewards, self._doubt).tolist()
-        ]
+        values = self._ensemble(rewards, self._doubt).tolist()
+        return [RewardOutcome(value=value, took_s=took_s) for value in values]
 
     def close(self) -> None:
         """Do nothing: models go with this."""

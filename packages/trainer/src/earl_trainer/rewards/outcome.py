@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 
 class RewardFailure(StrEnum):
@@ -53,6 +54,27 @@ class Judgement:
             for name, outcome in self.outcomes.items()
             if outcome.failure is not None
         )
+
+
+def weighted_sum(
+    outcomes: Mapping[str, RewardOutcome],
+    weights: Mapping[str, float],
+    on_failure: Literal["drop", "zero"],
+) -> float | None:
+    """Add up values by their weights; None if one is missing and a failure drops the episode.
+
+    Args:
+        outcomes: By name.
+        weights: Of all that count, by name.
+        on_failure: Whether a failure leaves the episode out of training, or counts 0.
+    """
+    total = 0.0
+    for name, weight in weights.items():
+        value = outcomes[name].value
+        if value is None and on_failure == "drop":
+            return None
+        total += weight * (value or 0.0)
+    return total
 
 
 def judgement_metrics(judgements: Sequence[Judgement]) -> dict[str, float]:

@@ -104,7 +104,8 @@ class RewardProcess:
         """
         start_s = time.monotonic()
         self._num_jobs += 1
-        job = Job(number=self._num_jobs, target=target, transcript=transcript)
+        told = replace(transcript, limit_s=self._limits.wall_s)
+        job = Job(number=self._num_jobs, target=target, transcript=told)
         try:
             answer = self._ask(job, start_s + self._limits.wall_s)
             outcome = self._read(answer, len(transcript.replies))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, Protocol, runtime_checkable
 
-from earl_trainer.rewards.outcome import Judgement, RewardFailure, RewardOutcome
+from earl_trainer.rewards.outcome import Judgement, RewardFailure, RewardOutcome, weighted_sum
 from earl_trainer.types import Episode
 
 
@@ -83,11 +83,9 @@ def _with_scores(
     on_failure: Literal["drop", "zero"],
 ) -> Episode:
     earlier = episode.judgement
-    values = [(weights[name], outcome.value) for name, outcome in outcomes.items()]
-    bonus = None
-    if on_failure == "zero" or all(value is not None for _, value in values):
-        bonus = sum(weight * (value or 0.0) for weight, value in values)
-        bonus += 0.0 if earlier is None or earlier.bonus is None else earlier.bonus
+    bonus = weighted_sum(outcomes, weights, on_failure)
+    if bonus is not None and earlier is not None:
+        bonus += earlier.bonus or 0.0
     known = Judgement(outcomes={}, bonus=0.0) if earlier is None else earlier
     scored = replace(known, outcomes={**known.outcomes, **outcomes}, bonus=bonus)
     return replace(episode, judgement=scored)

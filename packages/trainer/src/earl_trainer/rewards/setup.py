@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
 
-from transformers import PreTrainedModel
+import torch
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from earl_trainer.config import RunConfig
 from earl_trainer.models.int8 import quantise
+from earl_trainer.models.vocabulary import vocabulary_digest
 from earl_trainer.rewards.config import RewardConfig
 from earl_trainer.rewards.function import parse_functions
 from earl_trainer.rewards.generative_judge import DEFAULT_TEMPLATE, GenerativeJudge
@@ -43,6 +45,41 @@ def check_reward_functions(config: RewardConfig) -> None:
     except RewardStartError as error:
         raise ValueError(f"reward.functions: {error}") from error
     process.kill()
+
+
+def check_reward_models(
+    config: RewardConfig, policy: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """Refuse folders of reward models that cannot be loaded, or read other tokens than the policy.
+
+    Raises:
+        ValueError: With the folder and what is wrong with it.
+    """
+    for folder in {named.folder for named in parse_models(config.models)} - {OWN}:
+        model = load_reward_model(folder, device=torch.device("cpu"))
+        _check_tokens(folder, model, policy)
+        try:
+            own_tokenizer = AutoTokenizer.from_pretrained(folder)
+        except (OSError, ValueError) as error:
+            first_line = next(iter(str(error).splitlines()), type(error).__name__)
+            raise ValueError(
+                f"the folder of a reward model holds its tokenizer, {folder!r} does not: "
+                f"{first_line}"
+            ) from error
+        if vocabulary_digest(own_tokenizer) != vocabulary_digest(tokenizer):
+            raise ValueError(
+                "a reward model reads the tokens of the policy: reward.models must name one with "
+                f"the same vocabulary, got {folder!r}"
+            )
+
+
+def _check_tokens(folder: str, model: PreTrainedModel, policy: PreTrainedModel) -> None:
+    if model.config.vocab_size != policy.config.vocab_size:
+        raise ValueError(
+            f"a reward model reads the tokens of the policy: its vocabulary must have "
+            f"{policy.config.vocab_size} of them, that of {folder!r} has "
+            f"{model.config.vocab_size}"
+        )
 
 
 def make_judge(config: RunConfig) -> Judge | None:
@@ -106,14 +143,9 @@ def _make_model_scorer(
                 if named.folder == OWN
                 else load_reward_model(named.folder, device=policy.device)
             )
+            _check_tokens(named.folder, model, policy)
         except ValueError as error:
             raise RunFailedError(str(error)) from error
-        if model.config.vocab_size != policy.config.vocab_size:
-            raise RunFailedError(
-                f"a reward model reads the tokens of the policy: its vocabulary must have "
-                f"{policy.config.vocab_size} of them, that of {named.folder!r} has "
-                f"{model.config.vocab_size}"
-            )
         if rules.model_dtype == "int8":
             model = quantise(copy.deepcopy(model))
         models.append((model, named.weight))

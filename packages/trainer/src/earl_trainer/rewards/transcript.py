@@ -37,6 +37,8 @@ class Transcript:
     """Whether a token limit, and not the game, ended the episode or one of its replies."""
     num_games: int = 1
     """That the episode was to have, over which its score is the mean."""
+    limit_s: float = 10.0
+    """Longest time that a function may take for it: `reward.wall_s`."""
 
     @property
     def replies_of_games(self) -> Sequence[int]:

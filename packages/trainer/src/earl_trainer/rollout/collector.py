@@ -78,6 +78,11 @@ class Collector:
             max_reply_tokens=max_reply_tokens,
         )
 
+    @property
+    def past(self) -> PastModels | None:
+        """The run's own checkpoints, where these are the opponents."""
+        return self._seating.past
+
     def collect(
         self,
         policy: ReplyPolicy,

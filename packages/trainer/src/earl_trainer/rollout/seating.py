@@ -41,7 +41,7 @@ class Seating:
     ) -> None:
         self._game = game
         self._game_id = game_id
-        self._past = opponent if isinstance(opponent, PastModels) else None
+        self.past = opponent if isinstance(opponent, PastModels) else None
         self._opponent = None if isinstance(opponent, PastModels) else opponent
         self._match_opponent = match_opponent
         self._pool: OpponentPool | None = None
@@ -51,8 +51,8 @@ class Seating:
     ) -> tuple[list[GameBatch], list[Table]]:
         """Return the tables of these starts, and the batches their games are played in."""
         self._pool = None
-        if self._past is not None and not all(start.match for start in starts):
-            self._pool = self._past.pool()
+        if self.past is not None and not all(start.match for start in starts):
+            self._pool = self.past.pool()
         seated: dict[int, list[EpisodeStart]] = {}
         for start in starts:
             seated.setdefault(start.table, []).append(start)
@@ -67,7 +67,7 @@ class Seating:
 
     def record(self, tables: Sequence[Table]) -> None:
         """Rate the past models by the games that they have played to a result."""
-        if self._past is None or self._pool is None:
+        if self.past is None or self._pool is None:
             return
         scores = [
             (table.member, 0.5 + 0.5 * (game.outcome > 0) - 0.5 * (game.outcome < 0))
@@ -77,7 +77,7 @@ class Seating:
             for game in talker.games
             if game.end_reason in _RESULTS
         ]
-        self._past.record(self._pool, scores)
+        self.past.record(self._pool, scores)
 
     def _table(
         self,
@@ -115,12 +115,12 @@ class Seating:
             return "", draw_opponent(rival, rng), None
         if rival is not None:
             return "", None, rival
-        if self._past is None:
+        if self.past is None:
             return "", None, None
         if self._pool is None:
             return "", None, policy
         member, _ = self._pool.draw(rng)
-        return member.name, None, self._past.policy(member.name)
+        return member.name, None, self.past.policy(member.name)
 
 
 def _by_weights(talker: Talker) -> bool:

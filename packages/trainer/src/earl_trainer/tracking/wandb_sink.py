@@ -76,29 +76,16 @@ class WandbSink:
             )
         except wandb.Error as error:
             raise ValueError(f"cannot log to W&B {mode}: {' '.join(str(error).split())}") from error
-        for group in (
-            "reward",
-            "game",
-            "context",
-            "selector",
-            "dispatch",
-            "policy",
-            "mismatch",
-            "staleness",
-            "drift",
-            "guard",
-            "tokens",
-            "async",
-            "end",
-            "time",
-            "rate",
-        ):
-            self._run.define_metric(f"{group}/*", step_metric="train_step")
+        self._groups = set[str]()
         self._run.define_metric("evaluation/*", step_metric="evaluation_step")
         self._run.define_metric("checkup/*", step_metric="checkup/step")
 
     def log_step(self, record: StepRecord) -> None:
-        """Log a step."""
+        """Log a step; every group of its figures has the step as its axis."""
+        groups = {name.partition("/")[0] for name in record.metrics} | {"selector"}
+        for group in sorted(groups - self._groups):
+            self._run.define_metric(f"{group}/*", step_metric="train_step")
+        self._groups |= groups
         self._run.log({
             "train_step": record.step,
             "phase": record.phase,

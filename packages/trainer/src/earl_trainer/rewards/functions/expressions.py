@@ -10,14 +10,15 @@ from collections.abc import Callable, Mapping
 # identity testing at generic points (Schwartz, 1980, J. ACM 27). Roots have other signs elsewhere.
 _POINTS = (0.731 + 0.217j, -1.393 + 0.651j, 2.129 - 1.013j, -0.417 - 1.777j)
 _RELATIVE = 1e-9
-_MAX_CHARS = 400
 _MAX_EXPONENT = 1000.0
 
 _DECORATION = re.compile(
     r"\\(left|right|displaystyle|,|!|;|:| |quad|qquad)|\\?\$|\^\{?\\circ\}?|[°~]"
 )
 _TEXT = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbf)\{([^{}]*)\}")
-_THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?:,(?:\\!)?\d{3})+(?![\d])")
+_THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?![\d])")
+# LaTeX sets no space behind these: they are in no list.
+_MARKED_COMMA = re.compile(r"(?<=\d)(?:,\\!|\{,\})(?=\d{3})")
 _FRACTION = re.compile(r"\\[dtc]?frac\{([^{}]*)\}\{([^{}]*)\}")
 _SHORT_FRACTION = re.compile(r"\\[dtc]?frac(\d)(\d)")
 _ROOT = re.compile(r"\\sqrt(?:\[([^\[\]]*)\])?\{([^{}]*)\}")
@@ -59,17 +60,33 @@ def normalise(text: str) -> str:
     the MATH data set needs (Hendrycks et al., arXiv:2103.03874; Lewkowycz et al., arXiv:2206.14858,
     appendix D.1).
     """
-    text = _THOUSANDS.sub(lambda found: re.sub(r"[,\\!]", "", found[0]), text[:_MAX_CHARS])
-    text = _TEXT.sub(r"\1", _DECORATION.sub("", text)).strip().rstrip(".")
-    text = _MIXED_LATEX.sub(r"(\1+\2)", text)
+    return in_one_notation(without_thousands(undecorated(text)))
+
+
+def undecorated(text: str) -> str:
+    r"""Take off what says nothing: spacing, dollars, `x =`, the last dot.
+
+    The braces of sets lose their backslash.
+    """
+    text = _DECORATION.sub("", _MARKED_COMMA.sub("", text)).strip().rstrip(".").strip()
+    return _NAMED.sub("", text.replace("\\{", "{").replace("\\}", "}"))
+
+
+def without_thousands(text: str) -> str:
+    """Take out commas between groups of three digits."""
+    return _THOUSANDS.sub(lambda found: found[0].replace(",", ""), text)
+
+
+def in_one_notation(text: str) -> str:
+    """Write an undecorated answer, or a part of one, in plain characters."""
+    text = _MIXED_LATEX.sub(r"(\1+\2)", _TEXT.sub(r"\1", text).strip())
     text = _MIXED.sub(r"(\1+\2/\3)", _SHORT_FRACTION.sub(r"((\1)/(\2))", text))
     text = _SHORT_ROOT.sub(r"\\sqrt{\1}", text)
     while (changed := _ROOT.sub(_root, _FRACTION.sub(r"((\1)/(\2))", text))) != text:
         text = changed
     for latex, plain in (("\\cdot", "*"), ("\\times", "*"), ("\\div", "/"), ("\u2212", "-")):
         text = text.replace(latex, plain)
-    text = re.sub(r"\\(?=[A-Za-z])", "", text).replace("\\%", "%").strip()
-    return _NAMED.sub("", text)
+    return re.sub(r"\\(?=[A-Za-z])", "", text).replace("\\%", "%").strip()
 
 
 def evaluate(text: str) -> tuple[complex, ...]:

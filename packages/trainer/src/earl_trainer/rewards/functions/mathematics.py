@@ -1,15 +1,26 @@
 r"""Answers to mathematical questions, verified against the right ones."""
 
 import re
+from itertools import accumulate
 
-from earl_trainer.rewards.functions.expressions import UnreadableError, agree, evaluate, normalise
+from earl_trainer.rewards.functions.expressions import (
+    UnreadableError,
+    agree,
+    evaluate,
+    in_one_notation,
+    undecorated,
+    without_thousands,
+)
 from earl_trainer.rewards.functions.questions import answers
+from earl_trainer.rewards.functions.units import split_unit
 from earl_trainer.rewards.transcript import Transcript
 
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _SAID = re.compile(r"answer(?: is|:|\s*=)\s*(.+?)(?:\.\s|\.?$)", re.IGNORECASE | re.MULTILINE)
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:/\d+)?%?")
 _BOXED = "\\boxed{"
+# Longer answers are compared as text: reading them by value takes its time.
+_MAX_CHARS = 400
 
 
 def mathematics(transcript: Transcript) -> float:
@@ -40,23 +51,43 @@ def final_answer(reply: str) -> str | None:
 
 
 def is_equal(given: str, truth: str) -> bool:
-    """Return whether two answers are the same: as text once normalised, or as values.
+    """Return whether two answers are the same: as text in one notation, or as values.
 
-    Several, as (1, 2), are compared one by one, in order. A percentage is a hundredth, and a right
-    answer that is one may also be given without its sign, as the MATH data set leaves it out.
+    Several are compared one by one, in order, and need the same brackets around them: (0, 1] is
+    another interval than (0, 1), and a list has none. Of a set the order does not count; a set of
+    one is its element. A percentage is a hundredth, and a right answer that is one may also be
+    given without its sign, as the MATH data set leaves it out. So may a unit, on either side; two
+    units must be the same, as none is converted.
     """
     if not given.strip():
         return False
-    one, other = normalise(given), normalise(truth)
-    if one == other:
-        return True
-    parts, others = _parts(one), _parts(other)
-    if len(parts) != len(others):
-        return False
-    return all(map(_is_same, parts, others))
+    one, other = undecorated(given), undecorated(truth)
+    if max(len(one), len(other)) > _MAX_CHARS:
+        return _plain(one) == _plain(other)
+    return _is_same(one, other)
 
 
 def _is_same(given: str, truth: str) -> bool:
+    brackets, parts = _parts(given)
+    other_brackets, others = _parts(truth)
+    if brackets != other_brackets:
+        return False
+    if brackets == "{}":
+        return all(any(_is_same(part, other) for other in others) for part in parts) and all(
+            any(_is_same(part, other) for part in parts) for other in others
+        )
+    if len(parts) != len(others):
+        return False
+    if len(parts) > 1:
+        return all(map(_is_same, parts, others))
+    value, unit = split_unit(parts[0])
+    right_value, right_unit = split_unit(others[0])
+    if unit and right_unit and unit != right_unit:
+        return False
+    return _is_same_value(in_one_notation(value), in_one_notation(right_value))
+
+
+def _is_same_value(given: str, truth: str) -> bool:
     if given == truth:
         return True
     bare = truth.removesuffix("%")
@@ -77,10 +108,26 @@ def _plain(text: str) -> str:
     return re.sub(r"\s+", "", text).lower()
 
 
-def _parts(text: str) -> list[str]:
-    """Split at commas that stand in no inner bracket; one pair around all of it is dropped."""
-    if text[:1] in {"(", "["} and text[-1:] in {")", "]"} and "," in text:
-        text = text[1:-1]
+def _parts(text: str) -> tuple[str, list[str]]:
+    """Return the brackets around several parts, empty where there are none, and the parts.
+
+    In brackets every comma separates: (100,200) is a pair.
+    """
+    if text[:1] in {"(", "[", "{"} and _first_closed(text) == len(text) - 1:
+        inner = _split(text[1:-1])
+        if len(inner) > 1:
+            return text[0] + text[-1], inner
+    return "", _split(without_thousands(text))
+
+
+def _first_closed(text: str) -> int:
+    """Return where the bracket that a text begins with is closed, by whichever; -1 for nowhere."""
+    depths = accumulate((character in "([{") - (character in ")]}") for character in text)
+    return next((place for place, depth in enumerate(depths) if depth == 0), -1)
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that stand in no bracket."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in "([{") - (character in ")]}")
