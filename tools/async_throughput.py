@@ -37,7 +37,9 @@ from earl_trainer.rollout.policies import Query, ReplyPolicy
 EARL = Path(sys.executable).with_name("earl")
 # A token that no board has, as between a thought and its move.
 _FILLER = "<|unk|>"
-_MEDIAN_FILLER_TOKENS, _SIGMA, _MAX_FILLER_TOKENS = 5.0, 1.2, 90
+# One reply in four rambles, so that the others still teach to play.
+_RAMBLING_SHARE = 0.25
+_MEDIAN_FILLER_TOKENS, _SIGMA, _MAX_FILLER_TOKENS = 16.0, 0.8, 90
 _ROLLOUT = RolloutConfig(num_episodes=96, group_size=8, max_reply_tokens=96, max_context_tokens=640)
 # No more at once than when turns are taken: new weights make whatever runs read its context anew.
 _AT_ONCE = ("--asynchronous.max-running-groups", str(_ROLLOUT.num_episodes // _ROLLOUT.group_size))
@@ -83,7 +85,7 @@ TABLE = tuple(
 
 @final
 class Rambling:
-    """A script's replies with filler in front, as many tokens as a long-tailed draw says."""
+    """A script's replies, some with filler in front: as many tokens as a long-tailed draw says."""
 
     def __init__(self, script: ReplyPolicy, filler_id: int) -> None:
         self._script = script
@@ -98,7 +100,9 @@ class Rambling:
         if isinstance(answer, Failure):
             return answer
         rng = np.random.default_rng([query.start.reply_seed, query.turn])
-        drawn = rng.lognormal(np.log(_MEDIAN_FILLER_TOKENS), _SIGMA)
+        drawn = 0.0
+        if rng.random() < _RAMBLING_SHARE:
+            drawn = rng.lognormal(np.log(_MEDIAN_FILLER_TOKENS), _SIGMA)
         room = query.max_new_tokens - len(answer.ids)
         filler = [self._filler_id] * max(0, min(int(drawn), _MAX_FILLER_TOKENS, room))
         return replace(
