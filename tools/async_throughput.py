@@ -1,8 +1,8 @@
 """Generation beside training on two cores, against taking turns, at several bounds of staleness.
 
-A small model first learns to ramble: its replies have a long tail of lengths in front of the move.
-From there every run makes the same number of updates of the same size by reinforcement learning.
-`sync, one core` gives one core to whatever runs, as two devices that take turns would, and plays
+A small model first learns to ramble: some of its replies have filler in front of the move, with a
+long tail of lengths. From there every run makes the same number of updates of the same size by
+reinforcement learning. `sync, one core` gives one core to whatever runs, as two devices that take turns would, and plays
 with the engine of synchronous runs; `eta 0` takes turns too, on a core for generation and a core
 for training, with the engine of asynchronous runs; `sync, both cores` lets each phase use the whole
 machine. Runs that are ahead generate on one core and train on the other. Throughput is of the
@@ -37,8 +37,9 @@ from earl_trainer.rollout.policies import Query, ReplyPolicy
 EARL = Path(sys.executable).with_name("earl")
 # A token that no board has, as between a thought and its move.
 _FILLER = "<|unk|>"
-# One reply in four rambles, so that the others still teach to play.
-_RAMBLING_SHARE = 0.25
+# The others teach to play. With as many as these, generation takes about as long as training: a
+# split of devices is chosen so that neither waits for the other.
+_RAMBLING_SHARE = 0.4
 _MEDIAN_FILLER_TOKENS, _SIGMA, _MAX_FILLER_TOKENS = 16.0, 0.8, 90
 _ROLLOUT = RolloutConfig(num_episodes=96, group_size=8, max_reply_tokens=96, max_context_tokens=640)
 # No more at once than when turns are taken: new weights make whatever runs read its context anew.
@@ -139,7 +140,7 @@ def train(
     words = [str(EARL), "train", "tictactoe-async", "--model.name", str(model)]
     words += ["--run-dir", str(folder), "--seed", str(seed), "--tracking.wandb", "disabled"]
     words += ["--warmup.num-steps", "0", "--learner.num-steps", str(num_steps)]
-    words += ["--learner.lr", "3e-4", "--evaluation.num-games", str(num_games)]
+    words += ["--learner.lr", "1e-3", "--evaluation.num-games", str(num_games)]
     words += ["--max-staleness", "0"]
     for name in ("num_episodes", "group_size", "max_reply_tokens", "max_context_tokens"):
         words += [f"--rollout.{name.replace('_', '-')}", str(getattr(_ROLLOUT, name))]
@@ -225,7 +226,7 @@ def measure(quick: bool) -> Section:
     num_steps, num_games = (4, 20) if quick else (30, 400)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model = teach_to_ramble(folder / "warmup", num_steps=10 if quick else 300)
+        model = teach_to_ramble(folder / "warmup", num_steps=10 if quick else 400)
         compared = (SYNC, TURNS, BOTH, MAIN, WAITING)
         runs = [(each, seed) for seed in (range(1) if quick else range(3)) for each in compared]
         if not quick:

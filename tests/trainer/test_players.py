@@ -107,7 +107,7 @@ def test_checkups_that_cannot_be_made_are_refused(changes, rule):
 def test_what_only_checkups_look_at_is_refused_without_them(changes):
     (name,) = changes
     config = resolve(RunConfig(), {"evaluation": changes})
-    with pytest.raises(ValueError, match=rf"evaluation\.{name} does nothing without checkups"):
+    with pytest.raises(ValueError, match=rf"there are no checkups: evaluation\.{name} must be "):
         check_players(config, make_game(config.env))
     checked = resolve(RunConfig(), {"evaluation": changes | {"every_steps": 5}})
     check_players(checked, make_game(config.env))

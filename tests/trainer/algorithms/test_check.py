@@ -95,11 +95,11 @@ IDLE = [
     ("--algorithm.max-weight 2", "grpo with algorithm.correction none .*must be 5.0, got 2.0"),
     (
         "--max-staleness 1 --algorithm.correction naive --algorithm.weight-level sequence",
-        "correction naive .*weight_level must be token, got sequence",
+        "correction naive .*weight_level must be .token., got .sequence.",
     ),
     (
         "--max-staleness 1 --algorithm vtrace --algorithm.on-larger-weight mask",
-        "vtrace .*on_larger_weight must be cap, got mask",
+        "vtrace .*on_larger_weight must be .cap., got .mask.",
     ),
     ("--algorithm sft --algorithm.entropy-coefficient 0.1", "sft imitates: .*must be 0.0, got 0.1"),
     ("--algorithm sft --advantage.reward-scale 2", "sft imitates.*reward_scale must be 1.0, got 2"),

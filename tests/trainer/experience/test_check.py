@@ -55,16 +55,21 @@ def config(small_config):
             "no file experience.offline_path = 'none.pt'",
         ),
         ("--experience.curriculum random@", "a level looks like"),
-        ("--experience.replay prioritised", "replay does nothing without experience.replay_share"),
-        ("--experience.replay-rows 7", "replay_rows does nothing without .* got 7"),
-        ("--experience.replay-bytes 7", "replay_bytes does nothing without .* got 7"),
-        ("--experience.replay-max-staleness 7", "replay_max_staleness does nothing without"),
+        ("--experience.replay prioritised", "nothing is kept: experience.replay must be 'fifo'"),
+        ("--experience.replay-rows 7", "nothing is kept: experience.replay_rows must be .* got 7"),
+        (
+            "--experience.replay-bytes 7",
+            "nothing is kept: experience.replay_bytes must be",
+        ),
+        (
+            "--experience.replay-max-staleness 7",
+            "is kept: experience.replay_max_staleness",
+        ),
         (
             f"{REPLAY} --experience.priority-exponent 0.5",
-            "priority_exponent does nothing without experience.replay prioritised: it must be 0.6 "
-            "then, got 0.5",
+            "fifo draws all rows alike: experience.priority_exponent must be 0.6, got 0.5",
         ),
-        (f"{REPLAY} --experience.importance-exponent 1", "importance_exponent does nothing"),
+        (f"{REPLAY} --experience.importance-exponent 1", "alike: experience.importance_exponent"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_rule(config, flags, rule):

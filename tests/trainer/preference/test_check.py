@@ -30,7 +30,7 @@ REFUSALS = [
     ("--preference rft --experience.filters duplicates", "experience.filters must be"),
     (
         "--preference dpo --algorithm.aggregation sequence-mean --warmup.num-steps 0",
-        "dpo does not learn from rewards: algorithm.aggregation must be None",
+        "dpo does not learn from rewards: algorithm.aggregation must be null",
     ),
     (
         "--preference dpo --guards.kl stop",

@@ -38,16 +38,31 @@ def test_recipes_with_learned_rewards_are_fit():
             RunConfig(judge=JudgeConfig(url="http://a/v1", model="m", template="no/file")),
             "judge.template must be a text file",
         ),
-        (RunConfig(judge=JudgeConfig(model="m")), "judge.model does nothing without judge.url"),
-        (RunConfig(judge=JudgeConfig(template="no/file")), "judge.template does nothing without"),
-        (RunConfig(judge=JudgeConfig(weight=0.5)), "judge.weight does nothing without judge.url"),
+        (
+            RunConfig(judge=JudgeConfig(model="m")),
+            "nothing judges: judge.model must be '', got 'm'",
+        ),
+        (
+            RunConfig(judge=JudgeConfig(template="no/file")),
+            "nothing judges: judge.template must",
+        ),
+        (
+            RunConfig(judge=JudgeConfig(weight=0.5)),
+            "nothing judges: judge.weight must be 1.0",
+        ),
         (
             RunConfig(reward=RewardConfig(ensemble="min")),
-            "reward.ensemble does nothing without reward.models: it must be 'mean' then, got 'min'",
+            "there are no reward.models: reward.ensemble must be 'mean', got 'min'",
         ),
-        (RunConfig(reward=RewardConfig(model_dtype="int8")), "model_dtype does nothing without"),
-        (RunConfig(reward=RewardConfig(doubt=2.0)), "reward.doubt does nothing without"),
-        (changed("reward", doubt=2.0), "reward.doubt does nothing without reward.ensemble mean-st"),
+        (
+            RunConfig(reward=RewardConfig(model_dtype="int8")),
+            "no reward.models: reward.model_dtype",
+        ),
+        (
+            RunConfig(reward=RewardConfig(doubt=2.0)),
+            "no reward.models: reward.doubt must be 1.0",
+        ),
+        (changed("reward", doubt=2.0), "reward.ensemble mean doubts nothing: reward.doubt must be"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_rule(config, rule):

@@ -63,7 +63,7 @@ def _check_checkups(config: RunConfig, game: Game) -> None:
             "evaluation",
             rules,
             ("opponents", "past_selves", "optimum", "checkup_games"),
-            needs="checkups, evaluation.every_steps >= 1",
+            "without evaluation.every_steps there are no checkups",
         )
         return
     if not rules.opponents:

@@ -9,8 +9,7 @@ def refuse_unused(
     section: str,
     values: Any,  # noqa: ANN401 - a section of the configuration, whichever
     names: Sequence[str],
-    *,
-    needs: str,
+    why: str,
 ) -> None:
     """Refuse fields that are not at their default, as nothing looks at them.
 
@@ -18,16 +17,14 @@ def refuse_unused(
         section: Its name.
         values: The section.
         names: Of the fields.
-        needs: What they would need to be looked at.
+        why: Nothing looks at them.
 
     Raises:
-        ValueError: With what the first of them needs, and its value.
+        ValueError: With the reason, and the field and its value.
     """
     defaults = {field.name: field.default for field in fields(values)}
     for name in names:
-        value = getattr(values, name)
-        if value != defaults[name]:
-            raise ValueError(
-                f"{section}.{name} does nothing without {needs}: it must be {defaults[name]!r} "
-                f"then, got {value!r}"
-            )
+        value, default = getattr(values, name), defaults[name]
+        if value != default:
+            needed = "null" if default is None else repr(default)
+            raise ValueError(f"{why}: {section}.{name} must be {needed}, got {value!r}")

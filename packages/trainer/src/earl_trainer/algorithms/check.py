@@ -11,6 +11,7 @@ from earl_trainer.algorithms.table import ALGORITHMS, Algorithm
 from earl_trainer.algorithms.trajectories import gae, vtrace
 from earl_trainer.config import RunConfig
 from earl_trainer.config_fields import AUTO
+from earl_trainer.unused import refuse_unused
 
 
 def check_algorithm(config: RunConfig) -> None:
@@ -129,13 +130,9 @@ def _about_weights(config: RunConfig, algorithm: Algorithm) -> Rules:
 
 def _check_constants(config: RunConfig, algorithm: Algorithm) -> None:
     """Refuse constants that nothing in the run looks at."""
-    for section, fields, is_read, why in _constants(config, algorithm):
-        values = getattr(config, section)
-        for field in fields:
-            value, default = getattr(values, field), getattr(type(values)(), field)
-            if value != default and not is_read:
-                needed = "null" if default is None else default
-                raise ValueError(f"{why}: {section}.{field} must be {needed}, got {value}")
+    for section, names, is_read, why in _constants(config, algorithm):
+        if not is_read:
+            refuse_unused(section, getattr(config, section), names, why)
 
 
 def _constants(

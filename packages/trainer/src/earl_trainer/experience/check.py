@@ -31,10 +31,10 @@ def check_experience(config: RunConfig) -> None:
 def _check_unused(rules: ExperienceConfig) -> None:
     if rules.replay_share == 0.0:
         names = ("replay", "replay_rows", "replay_bytes", "replay_max_staleness")
-        refuse_unused("experience", rules, names, needs="experience.replay_share above 0")
+        refuse_unused("experience", rules, names, "without experience.replay_share nothing is kept")
     if rules.replay == "fifo":
         names = ("priority_exponent", "importance_exponent")
-        refuse_unused("experience", rules, names, needs="experience.replay prioritised")
+        refuse_unused("experience", rules, names, "experience.replay fifo draws all rows alike")
 
 
 def _check_filters(config: RunConfig) -> None:

@@ -5,6 +5,7 @@ from dataclasses import fields
 from earl_trainer.config import RunConfig
 from earl_trainer.preference.config import PreferenceConfig
 from earl_trainer.preference.methods import METHODS, Method, Source
+from earl_trainer.unused import refuse_unused
 
 _PAIRS = (Source.PAIRS, Source.AGAINST_SELF)
 
@@ -43,19 +44,16 @@ def check_preference(config: RunConfig) -> None:
 def _check_constants(rules: PreferenceConfig, method: Method) -> None:
     """Refuse constants that the method does not have."""
     is_dpo = METHODS["dpo"].loss is method.loss
-    for field, default, has_it in (
-        ("margin", 0.0, method.name == "simpo"),
-        ("label_smoothing", 0.0, is_dpo),
-        ("iterate_steps", 5, method.source is Source.AGAINST_SELF),
-        ("threshold", 0.0, method.source in (Source.ACCEPTED, Source.JUDGED)),
-        ("desirable_weight", 1.0, method.source is Source.JUDGED),
-        ("undesirable_weight", 1.0, method.source is Source.JUDGED),
+    for field, has_it in (
+        ("margin", method.name == "simpo"),
+        ("label_smoothing", is_dpo),
+        ("iterate_steps", method.source is Source.AGAINST_SELF),
+        ("threshold", method.source in (Source.ACCEPTED, Source.JUDGED)),
+        ("desirable_weight", method.source is Source.JUDGED),
+        ("undesirable_weight", method.source is Source.JUDGED),
     ):
-        value = getattr(rules, field)
-        if value != default and not has_it:
-            raise ValueError(
-                f"{method.name} has no {field}: preference.{field} must be {default}, got {value}"
-            )
+        if not has_it:
+            refuse_unused("preference", rules, (field,), f"{method.name} has no {field}")
 
 
 def _check_run(config: RunConfig, method: Method) -> None:
@@ -85,14 +83,8 @@ def _check_idle_fields(config: RunConfig, method: Method) -> None:
     acting = {"aggregation"} if method.imitates or config.warmup.num_steps else set[str]()
     for section in ("algorithm", "advantage", "experience"):
         values = getattr(config, section)
-        defaults = type(values)()
-        for name in (field.name for field in fields(values) if field.name not in acting):
-            value, default = getattr(values, name), getattr(defaults, name)
-            if value != default:
-                raise ValueError(
-                    f"{method.name} does not learn from rewards: {section}.{name} must be "
-                    f"{default!r}, got {value!r}"
-                )
+        idle = [field.name for field in fields(values) if field.name not in acting]
+        refuse_unused(section, values, idle, f"{method.name} does not learn from rewards")
 
 
 def _check_idle_guards(config: RunConfig, method: Method) -> None:

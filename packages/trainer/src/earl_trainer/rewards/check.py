@@ -39,9 +39,14 @@ def check_rewards(config: RunConfig) -> None:
 def _check_models(config: RunConfig) -> None:
     if not config.reward.models:
         names = ("ensemble", "doubt", "model_dtype")
-        refuse_unused("reward", config.reward, names, needs="reward.models")
+        refuse_unused("reward", config.reward, names, "there are no reward.models")
     if config.reward.ensemble != "mean-std":
-        refuse_unused("reward", config.reward, ("doubt",), needs="reward.ensemble mean-std")
+        refuse_unused(
+            "reward",
+            config.reward,
+            ("doubt",),
+            f"reward.ensemble {config.reward.ensemble} doubts nothing",
+        )
     folders = [model.folder for model in parse_models(config.reward.models)]
     for folder in folders:
         if folder == OWN and not config.reward_model.num_steps:
@@ -57,7 +62,7 @@ def _check_judge(config: RunConfig) -> None:
     judge = config.judge
     if not judge.url:
         names = ("model", "weight", "template", "timeout_s", "max_concurrent")
-        refuse_unused("judge", judge, names, needs="judge.url")
+        refuse_unused("judge", judge, names, "without judge.url nothing judges")
     if judge.url and not judge.url.startswith(("http://", "https://")):
         raise ValueError(
             f"judge.url must be an address such as http://host:8000/v1, got {judge.url!r}"
