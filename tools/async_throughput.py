@@ -2,12 +2,12 @@
 
 A small model first learns to ramble: some of its replies have filler in front of the move, with a
 long tail of lengths. From there every run makes the same number of updates of the same size by
-reinforcement learning. `sync, one core` gives one core to whatever runs, as two devices that take turns would, and plays
-with the engine of synchronous runs; `eta 0` takes turns too, on a core for generation and a core
-for training, with the engine of asynchronous runs; `sync, both cores` lets each phase use the whole
-machine. Runs that are ahead generate on one core and train on the other. Throughput is of the
-tokens trained on, between the second update and the last; that of taking turns is the better of
-the two ways.
+reinforcement learning. `sync, one core` gives one core to whatever runs, as two devices that take
+turns would, and plays with the engine of synchronous runs; `eta 0` takes turns too, on a core for
+generation and a core for training, with the engine of asynchronous runs; `sync, both cores` lets
+each phase use the whole machine. Runs that are ahead generate on one core and train on the other.
+Throughput is of the tokens trained on, between the second update and the last; that of taking turns
+is the better of the two ways.
 """
 
 import json
@@ -40,8 +40,10 @@ _FILLER = "<|unk|>"
 # The others teach to play. With as many as these, generation takes about as long as training: a
 # split of devices is chosen so that neither waits for the other.
 _RAMBLING_SHARE = 0.4
-_MEDIAN_FILLER_TOKENS, _SIGMA, _MAX_FILLER_TOKENS = 16.0, 0.8, 90
-_ROLLOUT = RolloutConfig(num_episodes=96, group_size=8, max_reply_tokens=96, max_context_tokens=640)
+_MEDIAN_FILLER_TOKENS, _SIGMA, _MAX_FILLER_TOKENS = 24.0, 0.9, 150
+_ROLLOUT = RolloutConfig(
+    num_episodes=96, group_size=8, max_reply_tokens=156, max_context_tokens=960
+)
 # No more at once than when turns are taken: new weights make whatever runs read its context anew.
 _AT_ONCE = ("--asynchronous.max-running-groups", str(_ROLLOUT.num_episodes // _ROLLOUT.group_size))
 _SELECTOR = SelectorConfig(profile="none")
@@ -140,7 +142,7 @@ def train(
     words = [str(EARL), "train", "tictactoe-async", "--model.name", str(model)]
     words += ["--run-dir", str(folder), "--seed", str(seed), "--tracking.wandb", "disabled"]
     words += ["--warmup.num-steps", "0", "--learner.num-steps", str(num_steps)]
-    words += ["--learner.lr", "1e-3", "--evaluation.num-games", str(num_games)]
+    words += ["--learner.lr", "3e-4", "--evaluation.num-games", str(num_games)]
     words += ["--max-staleness", "0"]
     for name in ("num_episodes", "group_size", "max_reply_tokens", "max_context_tokens"):
         words += [f"--rollout.{name.replace('_', '-')}", str(getattr(_ROLLOUT, name))]
