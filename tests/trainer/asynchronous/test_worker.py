@@ -114,20 +114,21 @@ def test_it_says_how_long_it_had_nothing_to_do(make_settings, tiny_model):
 
 
 def test_a_group_is_finished_with_its_rewards_and_others_are_played_meanwhile(
-    make_settings, tiny_model, monkeypatch
+    make_settings, tiny_model, monkeypatch, tmp_path
 ):
     monkeypatch.syspath_prepend(FUNCTIONS)
+    monkeypatch.setenv("GATE", str(gate := tmp_path / "gate"))
     settings = make_settings()
-    rewards = RewardConfig(functions=("odd_rewards:nap_in_seat_0",), num_processes=4)
+    # One more than the episodes that wait.
+    rewards = RewardConfig(functions=("odd_rewards:wait_in_seat_0",), num_processes=5)
     worker = RolloutWorker(replace(settings, config=replace(settings.config, reward=rewards)))
     try:
         worker.publish(0, pack_weights(tiny_model))
-        slow, quick = granted(2)
-        worker.grant([slow])
-        time.sleep(1.0)
-        worker.grant([quick])
+        worker.grant(granted(2))
         told, deadline_s = [], time.monotonic() + 60.0
-        while sum(len(each.groups) for each in told) < 2:
+        while (num_groups := sum(len(each.groups) for each in told)) < 2:
+            if num_groups:
+                gate.touch()
             told.append(worker.take(0.1))
             assert time.monotonic() < deadline_s
         first, second = (group for each in told for group in each.groups)

@@ -50,6 +50,8 @@ def after_reasoning(reply: str) -> str:
         closing = _CLOSINGS.get(reply[: reply.find(">", 0, _LONGEST) + 1])
         if closing is None:
             return reply
+        if closing == "</THINK>":  # `[/THINK]` closes it as well
+            reply = _in_angles(reply)
         end = reply.find("<", 1)  # one character is found faster than eight
         if not reply.startswith(closing, end):
             end = reply.find(closing, 1)
