@@ -1,8 +1,6 @@
 """Building a run from its config, new or from a checkpoint."""
 
 import json
-import shutil
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,6 @@ from earl_trainer.guards.rollbacks import RollbackLog
 from earl_trainer.guards.setup import make_panel
 from earl_trainer.models.load import load_folder, load_model
 from earl_trainer.models.output_layer import note_whole_logits
-from earl_trainer.overrides import CONFIG_FILE, read_run_config, to_tree, write_run_config
 from earl_trainer.phases import RL, TEACHER, WARMUP, Phase, plan_phases
 from earl_trainer.preference.setup import check_data
 from earl_trainer.rewards.learning import check_pairs
@@ -39,23 +36,21 @@ from earl_trainer.rollout.transformers_engine import TransformersEngine
 from earl_trainer.rules import (
     check_config,
     check_context,
-    check_resumable,
     expected_context_tokens,
 )
 from earl_trainer.run import Run
+from earl_trainer.run_folder import check_folder, claim_folder
 from earl_trainer.run_state import RunState
 from earl_trainer.seeding import derive_seed
 from earl_trainer.tracking.console import Display, make_display
 from earl_trainer.tracking.sinks import JsonLines
 from earl_trainer.tracking.tracker import SilentTracker, Tracker
-from earl_trainer.tracking.wandb_sink import WandbSink, choose_mode
 from earl_trainer.workers.team import Team
 
 _CHECKPOINTS = "checkpoints"
 _PAST_WEIGHTS = "past_weights"
 _ROLLBACKS = "rollbacks.jsonl"
 _ANY_DEVICE = "auto"
-_WANDB_ID = "wandb_id"
 
 
 def assemble_run(
@@ -75,7 +70,7 @@ def assemble_run(
         ValueError: With the rule and the value of whatever does not fit.
     """
     check_config(config)
-    _check_folder(config, folder, resume=resume)
+    check_folder(config, folder, resume=resume)
     check_reward_functions(config.reward)
     # A run that was interrupted before its first checkpoint begins anew.
     checkpoint = _checkpoints(config, folder).latest() if resume else None
@@ -90,7 +85,7 @@ def assemble_run(
         game = level.make_game(config.env)
         check_words(name, game, run.tokenizer)
         check_context(config, game, chat, run.model, capacity_tokens=capacity_tokens)
-    wandb_sink, wandb_note = _claim_folder(config, folder, resume=resume)
+    wandb_sink, wandb_note = claim_folder(config, folder, resume=resume)
     # Last of all: a terminal that shows a live table is in the way of a refusal.
     display = display or make_display(
         {phase.name: phase.num_steps for phase in run.phases},
@@ -244,31 +239,6 @@ def _make_phases(
     )
 
 
-def _check_folder(config: RunConfig, folder: Path, *, resume: bool) -> None:
-    if resume:
-        check_resumable(read_run_config(folder), config)
-    elif (folder / CONFIG_FILE).exists():
-        raise ValueError(f"{str(folder)!r} already holds a run; go on with --resume {folder}")
-
-
-def _claim_folder(config: RunConfig, folder: Path, *, resume: bool) -> tuple[WandbSink | None, str]:
-    """Write the run's config into its folder and open W&B there; a new run refused leaves neither.
-
-    Returns:
-        The sink, if there is to be one, and in one line where it goes.
-    """
-    existed = folder.exists()
-    write_run_config(config, folder)
-    try:
-        return _open_wandb(config, folder)
-    except BaseException:
-        if not resume:
-            (folder / CONFIG_FILE).unlink()
-        if not existed:
-            shutil.rmtree(folder)
-        raise
-
-
 def _make_collector(
     config: RunConfig,
     folder: Path,
@@ -365,28 +335,3 @@ def _make_past_models(
         version=lambda: state.step,
         team=team,
     )
-
-
-def _open_wandb(config: RunConfig, folder: Path) -> tuple[WandbSink | None, str]:
-    """Open the W&B run if there is to be one; also say in one line where it goes."""
-    mode, why = choose_mode(config.tracking.wandb)
-    if mode == "disabled":
-        return None, f"W&B: disabled ({why})"
-    sink = WandbSink(
-        folder,
-        project=config.tracking.wandb_project,
-        name=folder.name,
-        run_id=_wandb_id(folder),
-        mode=mode,
-        config=to_tree(config),
-    )
-    where = f", in {folder / 'wandb'}" if mode == "offline" else ""
-    return sink, f"W&B: {mode} ({why}){where}"
-
-
-def _wandb_id(folder: Path) -> str:
-    """Return the run's W&B id, kept in its folder so that a resumed run goes on under it."""
-    path = folder / _WANDB_ID
-    if not path.exists():
-        path.write_text(uuid.uuid4().hex[:8])
-    return path.read_text()
