@@ -15,7 +15,7 @@ from earl_trainer.experience.packing import Bins, PackingFunction, pack_fewest_f
 from earl_trainer.learner.objective import TOTAL_WEIGHT, WEIGHTS, Objective
 from earl_trainer.learner.optimizer import MasterAdamW
 from earl_trainer.models.attention import use_attention
-from earl_trainer.models.heap import give_back_heap
+from earl_trainer.models.heap import HeapTrimmer
 from earl_trainer.types import RunFailedError
 from earl_trainer.workers.group import ALONE, Group
 
@@ -69,6 +69,7 @@ class Learner:
         self._objective = objective
         self._settings = settings
         self._workers = workers
+        self._heap = HeapTrimmer()
         self._num_bad_updates = 0
 
     def update(
@@ -102,7 +103,7 @@ class Learner:
         applied: list[dict[str, float]] = []
         for rows in minibatches:
             minibatch = batch.select(rows)
-            give_back_heap()
+            self._heap.give_back()
             metrics = _means(_add_up(self._workers.all_gather(self.accumulate(minibatch))))
             done += minibatch.num_tokens
             on_minibatch(done, total)
