@@ -29,7 +29,7 @@ _SEAT_NAMES = ("first", "second")
 class Budget:
     """How much each run may learn from, and how well it is then known."""
 
-    warmup_steps: int = 150
+    warmup_steps: int = 300
     num_steps: int = 40
     num_episodes: int = 128
     group_size: int = 8
